@@ -4,11 +4,9 @@
 #include <filesystem>
 #include <optional>
 #include <utility>
-#include <variant>
 
 #include "base/console.h"
 #include "base/error.h"
-#include "formats/adapter/adapter_config.h"
 #include "text/record/document.h"
 #include "text/record/record_form.h"
 
@@ -54,24 +52,15 @@ std::vector<int32_t> asked_ids(const formats::Recipe& recipe, const text::Tokeni
   return chat_prompt(tokenizer, chat, asked(recipe, chat));
 }
 
-bool brings_rows(const formats::Recipe& recipe, const models::ModelSource& model) {
-  if (recipe.adapter.empty()) return false;
-  if (!model.config.from_adapter.empty()) return true;
-  const formats::AdapterConfig config = formats::read_adapter_config(recipe.adapter);
-  const auto* lora = std::get_if<formats::LoraConfig>(&config);
-  return lora != nullptr && !lora->token_rows.empty();
-}
-
-// The tokenizer of the adapter's folder, where the adapter adds rows for tokens that the model's
-// tokenizer lacks.
+// The tokenizer of the adapter's folder, where that has tokens that the model's tokenizer lacks: in
+// rows that the adapter brings, or that the model has to spare.
 std::optional<text::Tokenizer> larger_tokenizer(const formats::Recipe& recipe,
                                                 const models::ModelSource& model,
                                                 const text::Tokenizer& of_model) {
-  if (!brings_rows(recipe, model)) return std::nullopt;
-  if (!std::filesystem::exists(std::filesystem::path(recipe.adapter) / "tokenizer.json"))
-    return std::nullopt;
+  if (!text::has_other_tokenizer(recipe.adapter, model.folder)) return std::nullopt;
   auto of_adapter = text::Tokenizer::from_folder(recipe.adapter, model.config.vocab_size);
-  const bool is_larger = of_adapter.vocabulary_size() > of_model.vocabulary_size();
+  const int32_t size = of_adapter.vocabulary_size();
+  const bool is_larger = size > of_model.vocabulary_size() && size <= model.config.vocab_size;
   return is_larger ? std::optional(std::move(of_adapter)) : std::nullopt;
 }
 

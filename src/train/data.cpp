@@ -47,8 +47,9 @@ class LazyTokenizer {
       recipe_.fail("model", fmt::format("\"{}\" is a built-in shape without a tokenizer; give the "
                                         "folder of a model, or data of tokens (input_ids)",
                                         recipe_.model));
-    tokenizer_.emplace(text::Tokenizer::from_folder(model_.folder.string(),
-                                                    model_.config.vocab_size, recipe_.adapter));
+    tokenizer_.emplace(text::Tokenizer::from_folder(
+        model_.folder.string(), model_.config.vocab_size, recipe_.adapter, recipe_.added_tokens));
+    tell_tokens_of_adapter(*tokenizer_, recipe_, model_);
     return *tokenizer_;
   }
 
@@ -239,6 +240,11 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       .vocabulary = model.config.vocab_size,
       .threads = base::thread_count(recipe.threads)};
   LazyTokenizer tokenizer(recipe, model);
+  std::vector<formats::NewToken> added;
+  if (!recipe.added_tokens.empty()) {
+    added = new_tokens(tokenizer.open());
+    tell_new_tokens(added, recipe);
+  }
   // Before the bound is known, since what it takes to open one is no part of it.
   // Where there is none, reading tells of it, after what is wrong with the records before.
   if (needs_tokenizer(recipe, model)) tokenizer.try_open();
@@ -274,6 +280,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
         source->reference.resize(static_cast<size_t>(source->dataset.documents.size()));
   data.reading_bytes = reading + data.host_bytes();
   data.chat = trained_chat(data.training->dataset.audit, model, recipe.adapter);
+  data.chat.added_tokens = std::move(added);
   return data;
 }
 

@@ -44,4 +44,39 @@ formats::TrainedChat trained_chat(const text::DatasetAudit& audit, const models:
   return chat;
 }
 
+std::vector<formats::NewToken> new_tokens(const text::Tokenizer& tokenizer) {
+  std::vector<formats::NewToken> tokens;
+  for (const int32_t id : tokenizer.new_ids())
+    tokens.push_back({std::string(tokenizer.token_of(id).value_or("")), id});
+  return tokens;
+}
+
+void tell_new_tokens(const std::vector<formats::NewToken>& tokens, const formats::Recipe& recipe) {
+  if (tokens.empty()) return base::say("added_tokens: the tokenizer has all of them");
+  std::vector<std::string> names;
+  for (const formats::NewToken& token : tokens)
+    names.push_back(fmt::format("{} ({})", token.content, token.id));
+  const bool trains_tables =
+      recipe.method == formats::Method::full || !recipe.modules_to_save.empty();
+  base::say("added_tokens: {} in rows of the model that no token had{}", fmt::join(names, ", "),
+            trains_tables ? ""
+                          : "; what stands in these rows is what the model began with: with "
+                            "modules_to_save=[embed_tokens,lm_head] (its embedding and its head) "
+                            "they train, too");
+}
+
+void tell_tokens_of_adapter(const text::Tokenizer& tokenizer, const formats::Recipe& recipe,
+                            const models::ModelSource& model) {
+  if (!text::has_other_tokenizer(recipe.adapter, model.folder)) return;
+  const auto own = text::Tokenizer::from_folder(recipe.adapter, model.config.vocab_size);
+  std::vector<std::string> lacking;
+  for (int32_t id = tokenizer.vocabulary_size(); id < own.vocabulary_size(); ++id)
+    lacking.emplace_back(own.token_of(id).value_or(""));
+  if (!lacking.empty())
+    base::say(
+        "the adapter's tokenizer has tokens that the model's lacks, which are texts here: "
+        "added_tokens=[{}] makes them tokens again",
+        fmt::join(lacking, ","));
+}
+
 }  // namespace snug::train

@@ -176,6 +176,16 @@ TEST(ForeignKeys, WhatIsLearnedOfConversations) {
   EXPECT_FALSE(taken("loss_scale: default").train_on_prompt);
 }
 
+TEST(ForeignKeys, TokensThatAreAdded) {
+  using Tokens = std::vector<std::string>;
+  for (const char* written : {"tokens: ['<|a|>', '<|b|>']", "add_tokens: <|a|>,<|b|>",
+                              "new_special_tokens: [<|a|>, <|b|>]",
+                              "add_special_tokens: '<|a|>, <|b|>'\nresize_vocab: true"})
+    EXPECT_EQ(taken(written).added_tokens, (Tokens{"<|a|>", "<|b|>"})) << written;
+  EXPECT_TRUE(contains(mistakes_in("added_tokens_overrides: {128041: <|a|>}"),
+                       "added_tokens: [TOKEN, ...] adds tokens"));
+}
+
 // TRL's default for answers alone, which is no loss of pairs.
 TEST(ForeignKeys, TheLossOfTokensMayBeNamed) {
   for (const char* said : {"loss_type: nll", "loss_type: NLL\nobjective: sft",

@@ -65,6 +65,7 @@ TEST(KeysOnResume, ThoseThatAreNotCompared) {
                                                      "roles",
                                                      "truncation",
                                                      "chat_template",
+                                                     "added_tokens",
                                                      "train_on_prompt",
                                                      "roles_to_train",
                                                      "train_on_turns",

@@ -129,7 +129,7 @@ TEST(AdapterTargets, ThatAreTiedAndApartInTheFileAreRefused) {
 }
 
 // The new token's id, as a prompt would have it with the adapter of a form.
-std::optional<int32_t> new_token_with(const std::string& form) {
+std::optional<int32_t> new_token_with(const std::string& form, int64_t rows = 300) {
   const TemporaryFolder folder;
   text::TinyTokenizer tokens;
   folder.write("model/tokenizer.json", tokens.document().dump());
@@ -139,13 +139,15 @@ std::optional<int32_t> new_token_with(const std::string& form) {
   const formats::Recipe recipe = recipe_of(
       {"model=" + (folder / "model").string(), "adapter=" + (folder / "adapter").string()});
   models::ModelSource model{{}, folder / "model"};
-  model.config.vocab_size = 300;
+  model.config.vocab_size = rows;
   return generate::open_tokenizer(recipe, model).id_of("<new>");
 }
 
-TEST(AdapterTokens, ComeWithTheAdapterThatHasTheirRows) {
+// Rows that the adapter brings, or that the model has to spare.
+TEST(AdapterTokens, ComeWithTheAdapterWhereThereAreRowsForThem) {
   EXPECT_EQ(new_token_with("rows"), 258);
-  EXPECT_EQ(new_token_with("patterns"), std::nullopt);
+  EXPECT_EQ(new_token_with("patterns"), 258);
+  EXPECT_EQ(new_token_with("patterns", 258), std::nullopt);
 }
 
 }  // namespace

@@ -528,7 +528,7 @@ TEST(ChatTemplate, SaysWhatItNeeds) {
             std::string::npos);
   EXPECT_NE(message("jinja", with_tokens({})).find("'jinja' is not known; the choices are chatml"),
             std::string::npos);
-  EXPECT_NE(message("chatml", with_tokens({})).find("needs the token <|im_start|>"),
+  EXPECT_NE(message("chatml", with_tokens({})).find("needs the tokens <|im_start|>, <|im_end|>"),
             std::string::npos);
   TinyTokenizer bare;
   bare.config = nlohmann::json::object();

@@ -386,5 +386,25 @@ TEST(Tokenizer, NamesAnEndThatIsAList) {
   }
 }
 
+// With the ids that transformers' add_special_tokens gives them; what is a token of the vocabulary
+// already keeps its own.
+TEST(Tokenizer, GetsTokensThatItLacks) {
+  const TemporaryFolder folder;
+  folder.write("tokenizer.json", abc().document().dump());
+  const std::vector<std::string> wanted{"<|im_start|>", "</s>", "abc", "<|im_end|>"};
+  const auto open = [&](int64_t rows) {
+    return Tokenizer::from_folder(folder.path().string(), rows, "", wanted);
+  };
+  const Tokenizer tokenizer = open(263);
+  EXPECT_EQ(Ids(tokenizer.new_ids().begin(), tokenizer.new_ids().end()), (Ids{261, 258, 262}));
+  EXPECT_EQ(tokenizer.encode("<|im_start|>ab<|im_end|></s>"), (Ids{261, 256, 262, 260}));
+  EXPECT_TRUE(tokenizer.is_special(261) && tokenizer.is_special(258));
+  EXPECT_EQ(tokenizer.vocabulary_size(), 263);
+  const std::string error = message_of<UserError>([&] { open(262); });
+  EXPECT_NE(error.find("'<|im_end|>' would have the id 262, but the model has rows for 262 ids"),
+            std::string::npos)
+      << error;
+}
+
 }  // namespace
 }  // namespace snug::text

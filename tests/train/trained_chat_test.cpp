@@ -155,5 +155,30 @@ TEST_F(TrainedChatTest, AnAdaptersTokensAreThoseOfItsConfig) {
             (Ids{257}));
 }
 
+// Tokens that the base lacks are in the result's files, with the ids that they were trained with.
+TEST_F(TrainedChatTest, TokensThatWereAddedTravel) {
+  text::TinyTokenizer tiny;  // <s> and </s> are 256 and 257
+  folder_.write("base/tokenizer.json", tiny.document().dump());
+  const std::string base = (folder_ / "base").string();
+  const std::vector<std::string> wanted{"</s>", "<|im_start|>", "<|im_end|>"};
+  const auto open = [&](int64_t rows) {
+    return text::Tokenizer::from_folder(base, rows, "", wanted);
+  };
+  const text::Tokenizer tokenizer = open(260);
+  EXPECT_EQ(Ids(tokenizer.new_ids().begin(), tokenizer.new_ids().end()), (Ids{258, 259}));
+  EXPECT_EQ(tokenizer.encode("<|im_start|>a<|im_end|>", false), (Ids{258, 97, 259}));
+  const std::string prompt = text::ChatTemplate("chatml", tokenizer).prompt(kAsked);
+  std::filesystem::create_directory(folder_ / "result");
+  formats::copy_companion_files(base, folder_ / "result");
+  formats::write_trained_chat(folder_ / "result", folder_ / "base/config.json",
+                              {.added_tokens = new_tokens(tokenizer)});
+  const auto result = text::Tokenizer::from_folder((folder_ / "result").string(), 260);
+  EXPECT_EQ(result.encode(prompt, false), tokenizer.encode(prompt, false));
+  EXPECT_TRUE(result.is_special(258));
+  EXPECT_TRUE(contains(text::message_of<base::UserError>([&] { open(259); }),
+                       "added_tokens: '<|im_end|>' would have the id 259, but the model has rows "
+                       "for 259 ids"));
+}
+
 }  // namespace
 }  // namespace snug::train

@@ -48,6 +48,7 @@ json generation_config(const fs::path& base_config) {
 
 void write_trained_chat(const fs::path& folder, const fs::path& base_config,
                         const TrainedChat& chat) {
+  write_added_tokens(folder, chat.added_tokens);
   if (chat.chat_template) write_template(folder, *chat.chat_template);
   if (chat.stop_ids.empty()) return;
   const fs::path path = folder / "generation_config.json";

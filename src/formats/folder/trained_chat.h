@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "formats/folder/added_tokens.h"
+
 namespace snug::formats {
 
 struct TrainedChat {
@@ -15,9 +17,11 @@ struct TrainedChat {
   // was none.
   std::optional<std::string> chat_template{};
   std::vector<int32_t> stop_ids{};  // for generation_config.json; empty: unchanged
+  std::vector<NewToken> added_tokens{};
 };
 
-// Writes into a folder that has its companion files already: chat_template.jinja, which replaces
+// Writes into a folder that has its companion files already: the tokens that were added
+// (added_tokens.h); chat_template.jinja, which replaces
 // all other templates, and eos_token_id in generation_config.json, which is made from `base_config`
 // (a config.json) if it does not exist. Everything else in these files is kept.
 void write_trained_chat(const std::filesystem::path& folder,

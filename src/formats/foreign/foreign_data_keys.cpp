@@ -25,8 +25,8 @@ constexpr std::string_view kTokenAdvice =
     "special tokens are those of the model's folder: set them in its tokenizer_config.json, and "
     "take this out";
 constexpr std::string_view kNewTokenAdvice =
-    "tokens are not added to a model: add them with transformers, save model and tokenizer, and "
-    "give that folder";
+    "added_tokens: [TOKEN, ...] adds tokens where the model has spare rows: say that, or add them "
+    "with transformers, save model and tokenizer, and give that folder";
 constexpr std::string_view kNoPadding = "rows are not padded, so it changes nothing";
 constexpr std::string_view kNoGroups =
     "rows are not padded, so documents come as shuffle says and not by their lengths";
@@ -139,11 +139,12 @@ void add_records(ForeignRows& rows) {
 void add_tokens(ForeignRows& rows) {
   rows.pass_over({"special_tokens.pad_token", "pad_token"}, kNoPadding)
       .refuse({"special_tokens.*", "eos_token", "bos_token", "unk_token"}, kTokenAdvice)
-      .refuse({"tokens*", "added_tokens_overrides*", "add_tokens", "add_special_tokens",
-               "additional_special_tokens", "new_special_tokens*", "init_special_tokens"},
-              kNewTokenAdvice)
-      .only({"resize_token_embeddings_to_32x", "resize_vocab", "fix_untrained_tokens"}, kFalseOnly,
-            kNewTokenAdvice)
+      .same_as({"tokens", "add_tokens", "add_special_tokens", "additional_special_tokens",
+                "new_special_tokens"},
+               "added_tokens")
+      .refuse({"added_tokens_overrides*", "init_special_tokens"}, kNewTokenAdvice)
+      .pass_over({"resize_vocab"}, "added_tokens go into rows that the model has and no token uses")
+      .only({"resize_token_embeddings_to_32x", "fix_untrained_tokens"}, kFalseOnly, kNewTokenAdvice)
       .pass_over(
           {"special_tokens", "tokenizer_type", "tokenizer_use_fast", "tokenizer_legacy",
            "tokenizer_use_mistral_common", "use_fast_tokenizer", "tokenizer_save_jinja_files",

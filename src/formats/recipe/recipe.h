@@ -53,6 +53,7 @@ struct Recipe {
   std::vector<std::string> fields;         // "FIELD=WHAT THE DATA CALL IT"
   std::vector<std::string> roles;          // "WHAT THE DATA CALL IT=ROLE"
   std::string chat_template;               // empty: the model's own
+  std::vector<std::string> added_tokens;   // that the tokenizer may lack
   int64_t max_length = 0;                  // tokens per row; 0: from the data
   base::Truncation truncation = base::Truncation::end;
   int64_t max_target_length = 0;  // of a decoder next to an encoder; 0: as many

@@ -153,6 +153,12 @@ void add_data_keys(KeyTable& table) {
       .translations({{"tokenizer_default", ""}})
       .verbs(kEverywhere);
   table
+      .add<&Recipe::added_tokens>("added_tokens", "",
+                                  "tokens that the tokenizer gets where it lacks them, such as "
+                                  "those of a chat template, in "
+                                  "rows of the model that no token has; the result has them")
+      .computed("none");
+  table
       .add<&Recipe::max_length>(
           "max_length", "1024",
           "tokens in a row; longer documents are cut; auto, or 0: chosen from "

@@ -1,5 +1,7 @@
 #include "text/chat/chat_template.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -115,10 +117,14 @@ void ChatTemplate::choose_form(std::string_view word) {
     base::throw_user_error("chat_template {} needs {}, which the tokenizer lacks{}", word, what,
                            advice);
   };
+  std::vector<std::string_view> missing;
   for (const std::string_view token : form.tokens)
-    if (!tokenizer_.id_of(token))
-      lacks(fmt::format("the token {}", token),
-            "; choose chat_template=plain, or a model whose tokenizer has it");
+    if (!tokenizer_.id_of(token)) missing.push_back(token);
+  if (!missing.empty())
+    lacks(fmt::format("the token{} {}", missing.size() == 1 ? "" : "s", fmt::join(missing, ", ")),
+          fmt::format("; added_tokens=[{}] adds {} in training where the model has rows to spare, "
+                      "and chat_template=plain needs none",
+                      fmt::join(missing, ","), missing.size() == 1 ? "it" : "them"));
   if (form.needs_bos && !tokenizer_.bos_id()) lacks("a BOS token", "");
   if (form.needs_eos && !tokenizer_.eos_id())
     lacks("an EOS token", "; set eos_token in tokenizer_config.json");

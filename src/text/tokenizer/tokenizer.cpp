@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -48,14 +49,24 @@ void read_over(Tokenizer::Parts& parts, const std::string& adapter) {
 
 }  // namespace
 
+bool has_other_tokenizer(const std::filesystem::path& adapter, const std::filesystem::path& model) {
+  if (adapter.empty()) return false;
+  const auto size = [](const std::filesystem::path& folder) {
+    std::error_code error;
+    const auto bytes = std::filesystem::file_size(folder / "tokenizer.json", error);
+    return error ? std::uintmax_t{0} : bytes;
+  };
+  return size(adapter) > 0 && size(adapter) != size(model);
+}
+
 Tokenizer::Tokenizer(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
-std::unique_ptr<Tokenizer::Parts> Tokenizer::read_parts(std::string_view tokenizer_json,
-                                                        std::string_view config,
-                                                        const std::string& name) {
+std::unique_ptr<Tokenizer::Parts> Tokenizer::read_parts(const Source& source,
+                                                        std::span<const std::string> added) {
+  const auto& [tokenizer_json, config, name] = source;
   auto parts = std::make_unique<Parts>();
   {
     TokenizerFile file;
@@ -72,20 +83,21 @@ std::unique_ptr<Tokenizer::Parts> Tokenizer::read_parts(std::string_view tokeniz
     parts->read_token_names(root);
     parts->chat.read_config(root);
   }
+  for (const std::string& content : added) parts->add_new_token(content);
   parts->index_added_tokens(name);
   return parts;
 }
 
 Tokenizer Tokenizer::from_text(std::string_view tokenizer_json, std::string_view config,
                                const std::string& name, int64_t rows) {
-  auto parts = read_parts(tokenizer_json, config, name);
+  auto parts = read_parts({tokenizer_json, config, name});
   parts->complete_stop_ids();
   parts->limit_rows(rows);
   return Tokenizer(std::move(parts));
 }
 
 Tokenizer Tokenizer::from_folder(const std::string& folder, int64_t rows,
-                                 const std::string& adapter) {
+                                 const std::string& adapter, std::span<const std::string> added) {
   std::string path = folder + "/tokenizer.json";
   std::string text;
   if (!read_text_file(path, text)) {
@@ -107,7 +119,7 @@ Tokenizer Tokenizer::from_folder(const std::string& folder, int64_t rows,
   if (read_text_file(folder + "/tokenizer_config.json", config) && config.empty())
     throw base::UserError("the file is empty; download it again",
                           {folder + "/tokenizer_config.json", 0, 0});
-  auto parts = read_parts(text, config, path);
+  auto parts = read_parts({text, config, path}, added);
   const json names = small_file(folder, "special_tokens_map.json");
   if (!names.is_null()) {
     const JsonNode map(names, folder + "/special_tokens_map.json");
@@ -122,6 +134,7 @@ Tokenizer Tokenizer::from_folder(const std::string& folder, int64_t rows,
   }
   parts->complete_stop_ids();
   parts->limit_rows(rows);
+  parts->require_rows_of_new();
   return Tokenizer(std::move(parts));
 }
 
@@ -220,6 +233,7 @@ bool Tokenizer::is_special(int32_t id) const {
 }
 
 bool Tokenizer::is_added(int32_t id) const { return parts_->added_by_id.contains(id); }
+std::span<const int32_t> Tokenizer::new_ids() const { return parts_->new_ids; }
 
 std::optional<int32_t> Tokenizer::bos_id() const { return parts_->special.bos; }
 std::optional<int32_t> Tokenizer::eos_id() const { return parts_->special.eos; }

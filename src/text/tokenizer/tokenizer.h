@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -21,6 +22,10 @@ namespace snug::text {
 
 struct ChatSettings;
 
+// Whether the folder of an adapter (empty: there is none) has a tokenizer.json of another size than
+// the model's: one with more tokens, perhaps.
+bool has_other_tokenizer(const std::filesystem::path& adapter, const std::filesystem::path& model);
+
 class Tokenizer {
  public:
   // Reads tokenizer.json, else a SentencePiece model (sentencepiece_folder.h), and, where present,
@@ -30,9 +35,12 @@ class Tokenizer {
   // precedence over the model's: its tokenizer_config.json, chat templates and
   // generation_config.json, as far as they exist. If the model's table has fewer `rows` than there
   // are ids, ids without a row are not used for padding or ends, and a text that needs one is
-  // refused (require_rows).
+  // refused (require_rows). `added`: tokens to add, as special ones, as far as the tokenizer lacks
+  // them, with the ids that the library would give them; UserError where the model has no row for
+  // one.
   static Tokenizer from_folder(const std::string& folder, int64_t rows = kAnyRows,
-                               const std::string& adapter = "");
+                               const std::string& adapter = "",
+                               std::span<const std::string> added = {});
   static constexpr int64_t kAnyRows = std::numeric_limits<int64_t>::max();
 
   // Makes a tokenizer from the contents of the two files; `name` stands for tokenizer.json in
@@ -68,6 +76,8 @@ class Tokenizer {
   std::optional<std::string_view> token_of(int32_t id) const;
   bool is_special(int32_t id) const;
   bool is_added(int32_t id) const;  // an added token, whether special or not
+  // Those that from_folder added.
+  std::span<const int32_t> new_ids() const;
 
   // The id that tokenizer_config.json names or, in this order, special_tokens_map.json,
   // generation_config.json or config.json; nothing if none names an id of the vocabulary.
@@ -89,8 +99,13 @@ class Tokenizer {
 
  private:
   explicit Tokenizer(std::unique_ptr<const Parts> parts);
-  static std::unique_ptr<Parts> read_parts(std::string_view tokenizer_json, std::string_view config,
-                                           const std::string& name);
+  struct Source {
+    std::string_view tokenizer_json;
+    std::string_view config;
+    std::string name;
+  };
+  static std::unique_ptr<Parts> read_parts(const Source& source,
+                                           std::span<const std::string> added = {});
   std::unique_ptr<const Parts> parts_;
 };
 

@@ -110,10 +110,34 @@ void Tokenizer::Parts::add_token(const JsonNode& where, AddedToken token, int64_
         fmt::format("the added token '{}' is declared with the id {}, but its place in the "
                     "vocabulary gives it {}; one of the two files was edited",
                     token.content, declared_id, token.id));
+  keep(std::move(token));
+}
+
+void Tokenizer::Parts::keep(AddedToken token) {
   added_ids[token.content] = token.id;
-  added_by_id[token.id] = token;
   added_order_.push_back(token.id);
   added_end_ = std::max(added_end_, token.id + 1);
+  added_by_id[token.id] = std::move(token);
+}
+
+void Tokenizer::Parts::add_new_token(const std::string& content) {
+  if (content.empty() || content.size() > kMaxAddedBytes)
+    base::throw_user_error("added_tokens: a token has {} bytes; expected 1 to {}", content.size(),
+                           kMaxAddedBytes);
+  if (added_ids.contains(content)) return;
+  new_ids.push_back(next_added_id(content));
+  keep({.content = content, .id = new_ids.back(), .special = true});
+}
+
+void Tokenizer::Parts::require_rows_of_new() const {
+  if (new_ids.empty() || *std::ranges::max_element(new_ids) < rows) return;
+  const auto missing = std::ranges::find_if(new_ids, [&](int32_t id) { return id >= rows; });
+  base::throw_user_error(
+      "added_tokens: '{}' would have the id {}, but the model has rows for {} ids (vocab_size in "
+      "config.json), and the tokenizer has tokens for all of them; give the model more rows "
+      "(transformers: model.resize_token_embeddings({}), then save_pretrained), or choose a "
+      "chat_template whose tokens are there",
+      added_by_id.at(*missing).content, *missing, rows, added_end_);
 }
 
 void Tokenizer::Parts::normalize(std::string& text) const {

@@ -51,6 +51,7 @@ struct Tokenizer::Parts {
   std::unordered_map<std::string, int32_t> added_ids;
   AddedTokenFinder in_original;    // tokens searched for before normalization
   AddedTokenFinder in_normalized;  // and after it
+  std::vector<int32_t> new_ids;    // of the tokens that were added anew
 
   SpecialIds special;
   int64_t rows = kAnyRows;  // ids from here on have no row in the model's table
@@ -79,6 +80,12 @@ struct Tokenizer::Parts {
   // Adds the tokens that tokenizer_config.json declares and tokenizer.json does not.
   void read_declared_tokens(const JsonNode& config);
 
+  // Adds a special token, unless it is added already: as the id of the vocabulary where that has
+  // it, else after all others.
+  void add_new_token(const std::string& content);
+  // Throws UserError where the model lacks rows for them.
+  void require_rows_of_new() const;
+
   // Makes the finders after all added tokens are known. Throws UserError that names `file` for two
   // tokens with the same text, between which the library chooses inconsistently.
   void index_added_tokens(const std::string& file);
@@ -98,6 +105,7 @@ struct Tokenizer::Parts {
 
  private:
   void add_token(const JsonNode& where, AddedToken token, int64_t declared_id);
+  void keep(AddedToken token);
   int32_t next_added_id(const std::string& content) const;
   std::vector<int32_t> added_order_;
   int32_t added_end_ = 0;  // largest id of an added token + 1
