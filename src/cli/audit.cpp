@@ -33,10 +33,12 @@ bool shows_colour() {
 }
 
 // Data of tokens are read without a tokenizer, which may not be there; with it they are text.
-std::optional<text::Tokenizer> tokenizer_of_tokens(const models::ModelSource& model) {
+std::optional<text::Tokenizer> tokenizer_of_tokens(const formats::Recipe& recipe,
+                                                   const models::ModelSource& model) {
   if (model.folder.empty()) return std::nullopt;
   try {
-    return text::Tokenizer::from_folder(model.folder.string(), model.config.vocab_size);
+    return text::Tokenizer::from_folder(model.folder.string(), model.config.vocab_size,
+                                        recipe.adapter, recipe.added_tokens);
   } catch (const base::UserError& error) {
     base::say("shown as ids: {}", error.what());
     return std::nullopt;
@@ -53,7 +55,7 @@ text::AuditReport report_of(formats::Recipe recipe) {
   if (recipe.device.empty()) recipe.backend = formats::BackendName::cpu;
   const auto target = open_target(recipe);
   train::RunData data = train::load_data(recipe, model, *target);
-  if (!data.tokenizer) data.tokenizer = tokenizer_of_tokens(model);
+  if (!data.tokenizer) data.tokenizer = tokenizer_of_tokens(recipe, model);
   formats::Recipe settled = recipe;
   if (recipe.max_length == 0)
     settled =

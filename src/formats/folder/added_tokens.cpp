@@ -6,31 +6,32 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json_parser.h"
+#include "base/json.h"
 
 namespace snug::formats {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::json;
 using nlohmann::ordered_json;
 
 // The end of the text that begins with a quote at `begin`: after the quote that closes it.
-size_t end_of_string(std::string_view json, size_t begin) {
+size_t end_of_string(std::string_view text, size_t begin) {
   size_t at = begin + 1;
-  while (at < json.size() && json[at] != '"') at += json[at] == '\\' ? 2 : 1;
+  while (at < text.size() && text[at] != '"') at += text[at] == '\\' ? 2 : 1;
   return at + 1;
 }
 
 // Where the list of the document's own key "added_tokens" ends: its closing bracket.
-std::optional<size_t> end_of_added_tokens(std::string_view json) {
+std::optional<size_t> end_of_added_tokens(std::string_view text) {
   constexpr std::string_view kKey = "\"added_tokens\"";
   int depth = 0;
   bool is_in_list = false;
-  for (size_t at = 0; at < json.size();) {
-    const char c = json[at];
+  for (size_t at = 0; at < text.size();) {
+    const char c = text[at];
     if (c == '"') {
-      const size_t end = end_of_string(json, at);
-      if (depth == 1) is_in_list = json.substr(at, end - at) == kKey;
+      const size_t end = end_of_string(text, at);
+      if (depth == 1) is_in_list = text.substr(at, end - at) == kKey;
       at = end;
       continue;
     }
@@ -71,13 +72,8 @@ void add_to_tokenizer(const fs::path& path, const std::vector<NewToken>& tokens)
 template <typename Add>
 void add_to_object(const fs::path& path, const char* key, const Add& add) {
   if (!fs::exists(path)) return;
-  ordered_json document =
-      base::parse_ordered_json(base::read_text_file(path), [&](const std::string& problem, size_t) {
-        throw base::UserError(problem, {path.string(), 0, 0});
-      });
-  ordered_json* object = key == nullptr           ? &document
-                         : document.contains(key) ? &document[key]
-                                                  : nullptr;
+  json document = base::read_json_file(path);
+  json* object = key == nullptr ? &document : document.contains(key) ? &document[key] : nullptr;
   if (object == nullptr || !object->is_object()) return;
   add(*object);
   base::write_file_atomically(path, document.dump(2) + "\n");
@@ -88,10 +84,10 @@ void add_to_object(const fs::path& path, const char* key, const Add& add) {
 void write_added_tokens(const fs::path& folder, const std::vector<NewToken>& tokens) {
   if (tokens.empty()) return;
   add_to_tokenizer(folder / "tokenizer.json", tokens);
-  add_to_object(folder / "tokenizer_config.json", "added_tokens_decoder", [&](ordered_json& list) {
+  add_to_object(folder / "tokenizer_config.json", "added_tokens_decoder", [&](json& list) {
     for (const NewToken& token : tokens) list[std::to_string(token.id)] = flags_of(token);
   });
-  add_to_object(folder / "added_tokens.json", nullptr, [&](ordered_json& list) {
+  add_to_object(folder / "added_tokens.json", nullptr, [&](json& list) {
     for (const NewToken& token : tokens) list[token.content] = token.id;
   });
 }
