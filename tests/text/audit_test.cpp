@@ -294,6 +294,8 @@ TEST_F(Audit, LengthsThatDoNotFitAreTold) {
   EXPECT_EQ(keys(audited(store, set)), "cut!");
   set.loaded.truncated = 1;
   EXPECT_EQ(keys(audited(store, set)), "cut");
+  const std::string all = "max_length=" + std::to_string(set.loaded.longest) + " holds all records";
+  EXPECT_NE(told(audited(store, set), "cut").find(all), std::string::npos);
   set = set_of(store);
   for (int i = 0; i < 300; ++i) set.loaded.count_record(60);
   set.loaded.count_record(5000);

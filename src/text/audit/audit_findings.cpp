@@ -228,21 +228,24 @@ class FaultFinder {
     constexpr double kMany = 0.05;
     const int64_t cut = loaded().truncated;
     if (cut == 0) return;
-    const int64_t holds = loaded().lengths.holding(0.99);
+    // Where 99 % fit already, the longest one says what holds all.
+    const int64_t most = loaded().lengths.holding(0.99);
+    const bool is_enough = most <= report_.max_length;
     const std::string what =
         fmt::format("{} documents ({}) are longer than max_length={} and lose {} tokens", cut,
                     percent(cut, loaded().documents), report_.max_length, loaded().cut_tokens);
-    const std::string remedy = cut_remedy(holds);
+    const std::string remedy =
+        cut_remedy(is_enough ? loaded().longest : most, is_enough ? "all" : "99 % of the");
     if (is_at_least(cut, kMany, loaded().documents))
       warn("cut", what, remedy);
     else
       note("cut", what, remedy);
   }
 
-  std::string cut_remedy(int64_t holds) const {
+  std::string cut_remedy(int64_t holds, const char* share) const {
     std::string remedy = report_.positions > 0 && holds > report_.positions
                              ? fmt::format("the model has {} positions", report_.positions)
-                             : fmt::format("max_length={} holds 99 % of the records", holds);
+                             : fmt::format("max_length={} holds {} records", holds, share);
     const bool has_turns = is_form(RecordForm::messages) || is_form(RecordForm::sharegpt) ||
                            is_form(RecordForm::alpaca) || is_form(RecordForm::prompt_completion);
     if (has_turns) remedy += "; truncation=keep_end keeps the ends of answers";
