@@ -95,6 +95,28 @@ TEST_F(PublicSets, AnswersThatTheDataCallChosenAreInTheirOrder) {
       error(R"({"prompt": "a", "chosen_answer": "b", "rejected_answer": "c", "winner": "x"})"), "");
 }
 
+// MMLU, ARC, MedQA: the letter of an answer that stands elsewhere.
+TEST_F(PublicSets, ALetterIsNoAnswerWithoutItsChoices) {
+  const std::string asked = R"({"question": "a", "answer": "B", )";
+  EXPECT_TRUE(contains(error(asked + R"("choices": ["x", "y"]})"), "A. {choices.0}"));
+  EXPECT_TRUE(contains(error(asked + R"("choices": {"text": ["x", "y"], "label": ["A", "B"]}})"),
+                       "A. {choices.text.0}"));
+  EXPECT_TRUE(contains(error(asked + R"("options": {"A": "x", "B": "y"}})"), "A. {options.A}"));
+  EXPECT_EQ(error(R"({"question": "a", "answer": "It is y", "choices": ["x", "y"]})"), "");
+  EXPECT_EQ(error(asked + R"("choices": []})"), "");
+  EXPECT_EQ(error(R"({"question": "a", "answer": "42", "choices": ["40", "42"]})"), "");
+  options_.ignored_fields = {"choices"};
+  EXPECT_EQ(error(asked + R"("choices": ["x", "y"]})"), "");
+  options_.ignored_fields.clear();
+  map({"question={question} A. {choices.0} B. {choices.1}", "answer=answer"});
+  EXPECT_EQ(shown(asked + R"("choices": ["x", "y"]})"), "[user]a A. x B. y</s>[assistant]{B</s>}");
+}
+
+TEST_F(PublicSets, ARoleThatIsNotKnownMayBeNamed) {
+  EXPECT_TRUE(contains(error(R"({"conversations": [{"from": "bing", "value": "a"}]})"),
+                       "roles={bing: assistant} says whose it is"));
+}
+
 // Magicoder, aya, SQuAD: one key makes the conversation that question and answer are.
 TEST_F(PublicSets, QuestionsAndAnswersMayHaveOtherNames) {
   for (const char* asked : {"question", "query"})

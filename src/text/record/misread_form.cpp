@@ -55,6 +55,26 @@ std::string why_no_text(std::string_view field, const nlohmann::json& value) {
       field, role);
 }
 
+std::string why_no_choice(std::string_view field, const nlohmann::json& value,
+                          std::string_view answer) {
+  constexpr auto kChoices = std::to_array<std::string_view>(
+      {"choices", "options", "answer_choices", "answer_options", "endings"});
+  const bool is_letter = answer.size() <= 3 && answer.find(' ') == std::string_view::npos;
+  if (!is_letter || std::ranges::find(kChoices, field) == kChoices.end()) return "";
+  if (!value.is_structured() || value.size() < 2) return "";
+  const bool has_texts = value.is_object() && value.contains("text");
+  const nlohmann::json& texts = has_texts ? value.at("text") : value;
+  if (std::ranges::any_of(texts, [&](const auto& text) { return text == answer; })) return "";
+  std::string path(field);
+  if (value.is_object()) path += "." + (has_texts ? "text" : value.begin().key());
+  if (value.is_array() || has_texts) path += ".0";
+  return fmt::format(
+      "the field '{0}' holds the answers to choose from, which the model would not see, and '{1}' "
+      "is only the name of one; write them into the prompt, fields={{question: \"{{question}}\\nA. "
+      "{{{2}}}\\n...\", answer: NAME}}, or ignore_fields={0} reads the records without them",
+      field, answer, path);
+}
+
 bool orders_answers(const RecordMapping& mapping) {
   constexpr auto kOrdered = std::to_array<std::string_view>(
       {"chosen",   "accepted",     "preferred", "better",   "best",  "winner",

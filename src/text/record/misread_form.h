@@ -1,5 +1,6 @@
 // Fields that show that a record is not what its form says: a text that is one message of a
-// conversation, or two answers in an order that another field gives. Pure functions; any thread.
+// conversation, two answers in an order that another field gives, or an answer that is only the
+// letter of one of several. Pure functions; any thread.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -13,6 +14,12 @@ namespace snug::text {
 // Why a text is not learned next to such a field, "the field 'x' ...": it says who says the text.
 // Empty where it does not.
 std::string why_no_text(std::string_view field, const nlohmann::json& value);
+
+// Why an answer is not learned next to such a field: it holds the answers to choose from, and the
+// answer is the letter or number of one, which means nothing without them. Empty where that is not
+// so.
+std::string why_no_choice(std::string_view field, const nlohmann::json& value,
+                          std::string_view answer);
 
 // Whether a mapping alone says which of two answers is chosen: neither of the fields that it takes
 // for them has a name that says so, such as chosen_answer.

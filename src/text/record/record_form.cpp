@@ -122,8 +122,16 @@ RawRecord mapped(const RawRecord& raw, const std::string& path, const RecordMapp
 }
 
 // Throws where a field shows that the record is not what its form says.
-void check_form_is_meant(const RecordFields& fields, const RecordRules& rules, RecordForm form) {
+void check_form_is_meant(const RecordFields& fields, const RecordRules& rules,
+                         const Record& record) {
+  const RecordForm form = record.form;
   if (form == RecordForm::text) fields.judge_unused(why_no_text);
+  if (form == RecordForm::prompt_completion || form == RecordForm::alpaca)
+    fields.judge_unused([&](std::string_view field, const nlohmann::json& value) {
+      return why_no_choice(
+          field, value,
+          record.is_conversation() ? record.conversation.messages.back().content() : record.answer);
+    });
   const RecordMapping* mapping = rules.mapping;
   if (form == RecordForm::preference && mapping != nullptr && orders_answers(*mapping))
     fields.judge_unused([&](std::string_view field, const nlohmann::json& value) {
@@ -212,7 +220,7 @@ Record parse_named(const RawRecord& raw, const std::string& path, const RecordRu
   record.line = raw.line;
   if (has_one_answer(*form)) check_label(fields);
   parse_fields(fields, rules, record);
-  check_form_is_meant(fields, rules, *form);
+  check_form_is_meant(fields, rules, record);
   if (rules.texts_are_chats) record.chat_field = nullptr;  // all are, whatever their fields
   record.unused = fields.unused();
   record.ignored = fields.ignored();

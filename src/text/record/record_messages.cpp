@@ -25,7 +25,10 @@ using jinja::Value;
 std::string role_of(const RecordFields& fields, const std::string& name) {
   const std::optional<std::string> role = known_role(name);
   if (!role)
-    fields.fail(fmt::format("the role '{}' is not known; expected {}", name, known_role_names()));
+    fields.fail(fmt::format(
+        "the role '{0}' is not known; expected {1}; roles={{{0}: assistant}} says whose "
+        "it is",
+        name, known_role_names()));
   return *role;
 }
 
