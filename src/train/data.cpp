@@ -1,6 +1,7 @@
 #include "train/data.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -81,6 +82,14 @@ int32_t encoder_tokens(const base::PerStream<int64_t>& row_tokens) {
   return row_tokens.has_encoder() ? as_lengths(row_tokens)[base::TokenStream::encoder] : 0;
 }
 
+// The names of the first files.
+std::string some_of(const std::vector<std::string>& files) {
+  constexpr size_t kTold = 4;
+  const size_t told = std::min(files.size(), kTold);
+  return fmt::format("{}{}", fmt::join(files.begin(), files.begin() + std::ptrdiff_t(told), ", "),
+                     told < files.size() ? ", ..." : "");
+}
+
 // All that is read: what trains, and the evaluation sets.
 struct Sources {
   std::vector<text::RecordSource> training;
@@ -92,8 +101,11 @@ struct Sources {
 
   void tell() const {
     const auto tell_of = [](const std::vector<text::RecordSource>& all) {
-      for (const text::RecordSource& source : all)
+      for (const text::RecordSource& source : all) {
+        if (source.files.size() > 1)
+          base::say("{}: {} files: {}", source.name, source.files.size(), some_of(source.files));
         for (const std::string& note : source.notes) base::say("{}: {}", source.name, note);
+      }
     };
     tell_of(training);
     for (const EvaluationSources& set : evaluation) tell_of(set.sources);

@@ -56,6 +56,10 @@ std::vector<text::RecordSource> training_sources(const Recipe& recipe,
   std::vector<text::RecordSource> sources;
   for (const DataEntry& entry : recipe.data)
     sources.push_back(source_of(recipe, "data", entry, options));
+  if (sources.size() == 1 && recipe.data.front().weight > 0)
+    sources.front().notes.push_back(
+        "it is the only source, so that its weight changes nothing; repeats says how often an "
+        "epoch takes a record");
   return sources;
 }
 
@@ -64,7 +68,14 @@ std::vector<EvaluationSources> evaluation_sources(const Recipe& recipe,
   std::vector<EvaluationSources> sets;
   for (const DataEntry& entry : recipe.eval_data) {
     const std::string name = formats::data_name(entry);
-    auto set = std::ranges::find(sets, name, &EvaluationSources::name);
+    if (entry.weight > 0 || entry.repeats != 1)
+      recipe.fail("eval_data",
+                  fmt::format("gives {} a weight or repeats, and each record evaluates "
+                              "once; leave them out",
+                              entry.path));
+    // Sets of one name that the user gave are one; names of files may be equal by chance.
+    auto set =
+        entry.name.empty() ? sets.end() : std::ranges::find(sets, name, &EvaluationSources::name);
     if (set == sets.end()) set = sets.insert(set, {name, {}});
     set->sources.push_back(source_of(recipe, "eval_data", entry, options));
   }
@@ -75,6 +86,10 @@ std::optional<text::HeldOut> held_out_records(const Recipe& recipe,
                                               const std::vector<text::RecordSource>& training,
                                               const text::TokenizerOpener& open) {
   if (recipe.val_set_size == 0) return std::nullopt;
+  if (recipe.val_set_size == 1)
+    recipe.fail("val_set_size",
+                "is 1, which would be a single record; give a share, which is below "
+                "1, or 2 records or more");
   const auto seed = static_cast<uint64_t>(recipe.seed);
   if (recipe.val_set_size < 1) return text::held_out_share(recipe.val_set_size, seed);
   return text::held_out_number(training, open, static_cast<int64_t>(recipe.val_set_size), seed);

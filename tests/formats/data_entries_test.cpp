@@ -73,6 +73,9 @@ TEST(DataEntries, ComeFromTheCommandLine) {
             (std::vector<DataEntry>{{.path = "a", .split = "test", .limit = 7}}));
   EXPECT_EQ(recipe_of("data: {path: a, config: c}", {"data.split=test"}).data,
             (std::vector<DataEntry>{{.path = "a", .config = "c", .split = "test"}}));
+  EXPECT_EQ(recipe_of("", {"data.limit=7", "data=a"}).data[0].limit, 7);
+  EXPECT_EQ(recipe_of("", {"data=a", "data.fields.prompt=q", "data.fields.completion=r"}).data,
+            (std::vector<DataEntry>{{.path = "a", .fields = {"prompt=q", "completion=r"}}}));
   EXPECT_EQ(recipe_of("data: {path: a, config: c}", {"data=b"}).data,
             (std::vector<DataEntry>{{.path = "b"}}));
   EXPECT_EQ(recipe_of("data: {path: a, config: c}", {"data={path: b}"}).data,
@@ -88,7 +91,6 @@ TEST(DataEntries, AreTakenBackAsTheyArePrinted) {
       {.path = "g",
        .config = "main",
        .split = "train",
-       .name = "n",
        .weight = 0.1,
        .limit = 3,
        .data_format = DataFormat::text,
@@ -112,6 +114,11 @@ TEST(DataEntries, TellOfMistakes) {
   EXPECT_TRUE(has_all(mistake_of("data: [{split: test}]"), {"without a path"}));
   EXPECT_TRUE(has_all(mistake_of("", {"data.split=test"}), {"without a path"}));
   EXPECT_TRUE(has_all(mistake_of("data: [a, a]"), {"twice", "repeats: 2"}));
+  EXPECT_TRUE(has_all(mistake_of("data: {train: a, test: b}"), {"'train'", "eval_data"}));
+  EXPECT_TRUE(has_all(mistake_of("data: a", {"data={}"}), {"without a path"}));
+  EXPECT_TRUE(has_all(mistake_of("", {"data={path:a}"}), {"a space after the colon"}));
+  EXPECT_TRUE(has_all(mistake_of("", {"data={path: a, split: train[:9]}"}), {"need quotes"}));
+  EXPECT_TRUE(has_all(mistake_of("weight: 2"), {"'weight' belongs to a source of data"}));
   EXPECT_TRUE(has_all(mistake_of("data: [{path: a, weight: 1, repeats: 2}]"), {"keep one"}));
   EXPECT_TRUE(has_all(mistake_of("data: []"), {"expected a file"}));
   EXPECT_TRUE(has_all(mistake_of("val_set_size: 1.5"), {"whole number of records"}));

@@ -173,6 +173,8 @@ TEST(RecordMapping, RefusesWhatSnugDoesNotRead) {
     EXPECT_TRUE(contains(error({list}), "expected a list of texts such as")) << list;
   EXPECT_TRUE(contains(error({"chosen=a", "rejected=a"}), "'chosen' and 'rejected' both take 'a'"));
   EXPECT_TRUE(contains(error({"prompt={a"}), "a brace is not closed"));
+  EXPECT_TRUE(contains(error({"prompt={{a}}"}), "no field stands in it"));
+  EXPECT_TRUE(contains(error({"frage=prompt"}), "{prompt: frage} takes the field frage"));
   EXPECT_TRUE(contains(error({"prompt=a}"}), "a brace is closed that is not open"));
   EXPECT_TRUE(contains(error({"prompt=a{}"}), "no field stands in its braces"));
   EXPECT_TRUE(contains(error({"messages.speaker=role"}), "'speaker' is none that Snug reads"));

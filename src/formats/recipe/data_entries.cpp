@@ -185,8 +185,16 @@ std::vector<std::string> entry_items(const YAML::Node& value) {
   return items;
 }
 
+bool is_entry_key(std::string_view name) { return find_entry_key(name) != nullptr; }
+
 DataEntry parse_entry(const std::string& item, const Written& written) {
   const auto map = map_in(item);
+  if (!map && item.starts_with('{'))
+    throw base::UserError(
+        fmt::format("'{}' is {}, which is no map that YAML reads: is a brace not closed, or does a "
+                    "value such as \"train[:10]\" need quotes?",
+                    written.shown(), item),
+        written.where);
   if (!map) return {.path = item};
   DataEntry entry;
   for (const auto& each : *map) {
@@ -205,6 +213,12 @@ DataEntry parse_entry(const std::string& item, const Written& written) {
     const Written value = written_value(name, each.second, written);
     if (!value.items.empty() || value.is_list) key->set(entry, parse_value(key->key, value));
   }
+  if (entry.path.empty() && entry.name.find(':') != std::string::npos)
+    throw base::UserError(
+        fmt::format("'{}' has an entry without a path: YAML has a space after the colon, as in "
+                    "{{path: FILE}}",
+                    written.shown()),
+        written.where);
   if (entry.path.empty())
     throw base::UserError(
         fmt::format("'{0}' has an entry without a path: {1}; {0}.KEY=VALUE on the command line "
@@ -220,13 +234,19 @@ DataEntry parse_entry(const std::string& item, const Written& written) {
 
 std::string with_keys_of(const std::string& item, const std::string& keys) {
   const auto changes = map_in(keys);
-  if (!changes || (*changes)["path"]) return "";
+  if (!changes || changes->size() == 0 || (*changes)["path"]) return "";
   YAML::Node entry;
   if (const auto map = map_in(item))
     entry = *map;
   else
     entry["path"] = item;
-  for (const auto& each : *changes) entry[each.first.Scalar()] = each.second;
+  for (const auto& each : *changes) {
+    YAML::Node value = entry[each.first.Scalar()];
+    if (value.IsMap() && each.second.IsMap())
+      for (const auto& pair : each.second) value[pair.first.Scalar()] = pair.second;
+    else
+      entry[each.first.Scalar()] = each.second;
+  }
   return flow_text(entry);
 }
 

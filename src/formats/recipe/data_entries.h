@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/recipe/data_entry.h"
@@ -17,6 +18,9 @@ namespace snug::formats {
 // The entries of a value, each as text that parse_entry takes: a path; a map with a path; a list of
 // these; or a map of names to these, which become the entries' names.
 std::vector<std::string> entry_items(const YAML::Node& value);
+
+// Whether an entry has a key of this name.
+bool is_entry_key(std::string_view name);
 
 // An entry from its text. Throws UserError at the place of `written` for an unknown key, a value
 // that a key cannot have, and a map without a path.

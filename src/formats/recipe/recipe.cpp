@@ -36,6 +36,11 @@ std::string unknown_key(const Written& written) {
   if (dot != std::string::npos)
     return fmt::format("'{}' holds a nested value; a recipe is a flat list of keys",
                        written.name.substr(0, dot));
+  if (is_entry_key(written.name))
+    return fmt::format(
+        "'{0}' belongs to a source of data: data: [{{path: FILE, {0}: ...}}], or "
+        "data.{0}=... on the command line",
+        written.name);
   std::vector<std::string_view> names;
   for (const RecipeKey& key : recipe_keys()) {
     names.push_back(key.name);

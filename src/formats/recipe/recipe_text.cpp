@@ -231,7 +231,8 @@ std::vector<std::string> entries_in_text(const Written& written) {
   }
 }
 
-// "data.split=test" as a change of the one entry that the key has.
+// "data.split=test" as a change of the one entry that the key has; a name of three parts changes a
+// pair of the entry, as "data.fields.prompt=question" does.
 std::optional<Written> change_of_entry(const Written& written) {
   const size_t dot = written.name.find('.');
   if (dot == std::string::npos || !takes_entries(std::string_view(written.name).substr(0, dot)))
@@ -239,24 +240,34 @@ std::optional<Written> change_of_entry(const Written& written) {
   std::string value;
   for (const std::string& item : written.items) value += (value.empty() ? "" : ", ") + item;
   if (written.is_list) value = "[" + value + "]";
-  return Written{written.name.substr(0, dot),
-                 {fmt::format("{{{}: {}}}", written.name.substr(dot + 1), value)},
-                 false,
-                 written.where};
+  std::string name = written.name.substr(dot + 1);
+  if (const size_t next = name.find('.'); next != std::string::npos) {
+    value = fmt::format("{{{}: {}}}", name.substr(next + 1), value);
+    name.resize(next);
+  }
+  return Written{
+      written.name.substr(0, dot), {fmt::format("{{{}: {}}}", name, value)}, false, written.where};
 }
 
 // The changes of a key's entry in the entry, where it stands next to them, else as one change.
 std::vector<Written> changes_joined(const std::vector<Written>& all) {
   std::vector<Written> joined;
+  std::vector<Written> changes;
   for (const Written& written : all) {
-    const auto change = change_of_entry(written);
+    auto change = change_of_entry(written);
+    if (change)
+      changes.push_back(*std::move(change));
+    else
+      joined.push_back(written);
+  }
+  for (const Written& change : changes) {
     const auto entry = std::ranges::find_if(joined, [&](const Written& each) {
-      return change && each.name == change->name && each.items.size() == 1;
+      return each.name == change.name && each.items.size() == 1;
     });
     const std::string whole =
-        entry == joined.end() ? "" : with_keys_of(entry->items.front(), change->items.front());
+        entry == joined.end() ? "" : with_keys_of(entry->items.front(), change.items.front());
     if (whole.empty())
-      joined.push_back(change.value_or(written));
+      joined.push_back(change);
     else
       entry->items.front() = whole;
   }

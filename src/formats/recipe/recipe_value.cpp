@@ -211,6 +211,12 @@ Value parse_entries(const RecipeKey& key, const Written& written) {
   std::vector<DataEntry> entries;
   for (const std::string& item : written.items) {
     DataEntry entry = parse_entry(item, written);
+    if (!entry.name.empty() && key.name == "data")
+      throw base::UserError(
+          fmt::format("'{}' has a source with the name '{}', and only evaluation sets have names; "
+                      "give sources as a list: data: [FILE, FILE], and what evaluates as eval_data",
+                      written.shown(), entry.name),
+          written.where);
     if (std::ranges::find(entries, entry) != entries.end())
       throw base::UserError(fmt::format("'{}' has the entry {} twice; to take its records twice, "
                                         "say {{path: {}, repeats: 2}}",

@@ -27,8 +27,17 @@ std::vector<std::string> ignored_fields(const Recipe& recipe, const DataEntry& e
 }
 
 text::RecordMapping record_mapping(const Recipe& recipe, const DataEntry& entry) {
-  return {entry.fields.empty() ? recipe.fields : entry.fields,
-          entry.roles.empty() ? recipe.roles : entry.roles};
+  const bool own_fields = !entry.fields.empty();
+  const bool own_roles = !entry.roles.empty();
+  try {
+    return {own_fields ? entry.fields : recipe.fields, own_roles ? entry.roles : recipe.roles};
+  } catch (const base::UserError& error) {
+    const std::string what = error.what();
+    const bool is_of_roles = what.starts_with("'roles'");
+    const bool is_own = is_of_roles ? own_roles : own_fields;
+    const auto given = recipe.given.find(is_own ? "data" : is_of_roles ? "roles" : "fields");
+    throw base::UserError(what, given == recipe.given.end() ? base::Location{} : given->second);
+  }
 }
 
 text::LearningRules learning_rules(const Recipe& recipe) {

@@ -46,9 +46,14 @@ std::pair<std::string, std::string> halves(const char* key, const std::string& i
 }
 
 template <size_t kCount>
+bool is_one_of(std::string_view name, const std::array<std::string_view, kCount>& known) {
+  return std::ranges::find(known, name) != known.end();
+}
+
+template <size_t kCount>
 void require_known(const char* key, std::string_view name,
                    const std::array<std::string_view, kCount>& known) {
-  if (std::ranges::find(known, name) != known.end()) return;
+  if (is_one_of(name, known)) return;
   const std::vector<std::string_view> names(known.begin(), known.end());
   const auto nearest = base::nearest_name(name, names);
   base::throw_user_error(
@@ -161,6 +166,12 @@ void RecordMapping::add_field(const std::string& item) {
   std::vector<Source> sources = sources_of(item, written);
   const size_t dot = name.find('.');
   if (dot == std::string::npos) {
+    if (!is_one_of(name, kFields) && is_one_of(written, kFields))
+      base::throw_user_error(
+          "'fields': Snug's name comes first and the data's second: {{{1}: {0}}} takes the field "
+          "{0} "
+          "for {1}",
+          name, written);
     require_known("fields", name, kFields);
     if (makes(name))
       base::throw_user_error("'fields': '{}' is given twice; keep one of them", name);
@@ -264,6 +275,7 @@ RecordMapping::Source RecordMapping::source_of(const std::string& item,
       text += c;
     }
   }
+  if (source.paths.empty()) fail("no field stands in it");
   source.texts.push_back(text);
   return source;
 }
