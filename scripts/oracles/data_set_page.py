@@ -8,6 +8,7 @@ import json
 import pathlib
 import sys
 
+import data_sets_third  # noqa: F401  Registers its sets, and those of data_sets_second.
 import learned_cases
 from data_sets_first import SETS
 
@@ -18,7 +19,7 @@ FILES = {"json": "JSON", "jsonl": "JSON Lines", "csv": "CSV", "csv-excel": "CSV 
 HEAD = """# Public data sets, and the key that each needs
 
 Small files in the forms of {made} public data sets (their names of columns, nesting, roles, file format; texts of our own, with answers that are
-empty, null or very long), and the {published} published files that the tests have. Most need no key, the others one. What Snug makes of them was compared,
+empty, null or very long), and the {published} published files that the tests have. Most need no key, the others one, next to `objective`. What Snug makes of them was compared,
 document by document, with the ids and targets that transformers and TRL make: of {documents} documents, with {models} combinations of tokenizer, template and
 length, {equal} are equal ([learned_tokens.json](../bench/results/learned_tokens.json)).
 
