@@ -1,9 +1,14 @@
 #!/usr/bin/env python3
-"""Writes docs/data_sets.md: a line for each data set that check_learned compared, from bench/results/learned_tokens.json."""
+"""Writes docs/data_sets.md: a line for each data set that check_learned compared, from bench/results/learned_tokens.json.
+
+    data_set_page.py [DATA]     DATA: default ../shared/data, next to the repository
+"""
 
 import json
 import pathlib
+import sys
 
+import data_sets_third  # noqa: F401  Registers its sets, and those of data_sets_second.
 import learned_cases
 from data_sets_first import SETS
 
@@ -14,7 +19,7 @@ FILES = {"json": "JSON", "jsonl": "JSON Lines", "csv": "CSV", "csv-excel": "CSV 
 HEAD = """# Public data sets, and the key that each needs
 
 Small files in the forms of {made} public data sets (their names of columns, nesting, roles, file format; texts of our own, with answers that are
-empty, null or very long), and the {published} published files that the tests have. Most need no key, the others one. What Snug makes of them was compared,
+empty, null or very long), and the {published} published files that the tests have. Most need no key, the others one, next to `objective`. What Snug makes of them was compared,
 document by document, with the ids and targets that transformers and TRL make: of {documents} documents, with {models} combinations of tokenizer, template and
 length, {equal} are equal ([learned_tokens.json](../bench/results/learned_tokens.json)).
 
@@ -42,7 +47,7 @@ def read_as(case):
     return "text, all of it" if "text" in meaning else "conversation"
 
 
-def line(case, result):
+def table_line(case, result):
     name = case["name"]
     keys = " ".join(f"`{word}`" for word in case["words"]) or "none"
     found = result["sets"].get(name)
@@ -55,10 +60,11 @@ def line(case, result):
 def main():
     result = json.loads((ROOT / "bench/results/learned_tokens.json").read_text())
     made = [learned_cases.made_case(name, pathlib.Path()) for name in SETS]
-    published = [learned_cases.published_case(name, ROOT.parent / "shared/data/instruct") for name in learned_cases.PUBLISHED]
+    data = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT.parent / "shared/data")
+    published = [learned_cases.published_case(name, data / "instruct") for name in learned_cases.PUBLISHED]
     total = {key: sum(model[key] for model in result["models"].values()) for key in ("documents", "equal")}
     page = HEAD.format(made=len(made), published=len(published), models=len(result["models"]), **total) + TABLE
-    page += "".join(line(case, result) for case in [*made, *published])
+    page += "".join(table_line(case, result) for case in [*made, *published])
     (ROOT / "docs/data_sets.md").write_text(page)
 
 
