@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "cli/audit_text.h"
 #include "cli/open_target.h"
+#include "cli/picture_file.h"
 #include "cli/verbs.h"
 #include "formats/recipe/recipe.h"
 #include "models/config/config.h"
@@ -67,6 +68,7 @@ text::AuditReport report_of(formats::Recipe recipe) {
 
 int audit(const Request& request) {
   const formats::Recipe recipe = request.recipe();
+  require_picture_file(recipe);
   const text::AuditReport report = report_of(recipe);
   if (request.json)
     base::print("{}\n", audit_json(report));
@@ -74,10 +76,7 @@ int audit(const Request& request) {
     // What comes from the data is escaped already; base::print would escape the colours too.
     std::fputs(audit_text(report, shows_colour()).c_str(), stdout);
   base::flush_output();
-  if (!recipe.picture.empty()) {
-    base::write_file_atomically(recipe.picture, report::audit_page(report));
-    base::say("the audit as a page: {}", recipe.picture);
-  }
+  if (!recipe.picture.empty()) write_picture(recipe, report::audit_page(report), "audit");
   return 0;
 }
 

@@ -78,6 +78,7 @@ Json sources_of(const AuditedSet& set) {
   for (const text::AuditedSource& source : set.sources)
     list.push_back({{"source", source.name},
                     {"documents", source.range.size()},
+                    {"taken_in_an_epoch", source.taken},
                     {"tokens", source.tokens},
                     {"trained_tokens", source.trained}});
   return list;

@@ -169,9 +169,12 @@ std::string figures(const AuditReport& report, const AuditedSet& set) {
     text += fmt::format("  nearly so   {}\n", near);
   text += overlap_line(set);
   for (const text::AuditedSource& source : set.sources)
-    text += fmt::format("  source      {}: {} documents, {} tokens, {} trained\n", source.name,
-                        source.range.size(), source.tokens,
-                        text::percent(source.trained, source.tokens));
+    text += fmt::format("  source      {}: {} documents{}, {} tokens, {} trained\n", source.name,
+                        source.range.size(),
+                        source.taken == source.range.size()
+                            ? ""
+                            : fmt::format(" (an epoch takes {})", source.taken),
+                        source.tokens, text::percent(source.trained, source.tokens));
   return text;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/console.h"
 #include "base/file.h"
+#include "cli/picture_file.h"
 #include "cli/planned_data.h"
 #include "cli/verbs.h"
 #include "formats/recipe/recipe.h"
@@ -29,6 +30,7 @@ namespace {
 
 int plan(const Request& request) {
   const PlanningSession session(request);
+  require_picture_file(session.recipe());
   plan::PlannedTraining planned = plan::assemble_training(
       session.inputs(),
       [&](const plan::Job& job) { return runtime::rehearse(job, session.target()); });
@@ -45,10 +47,7 @@ int plan(const Request& request) {
   else
     base::print("{}\n{}\n", plan::parameter_line(document), plan::summary(document));
   base::flush_output();
-  if (!recipe.picture.empty()) {
-    base::write_file_atomically(recipe.picture, report::plan_page(planned));
-    base::say("the plan as a page: {}", recipe.picture);
-  }
+  if (!recipe.picture.empty()) write_picture(recipe, report::plan_page(planned), "plan");
   for (const std::string& notice : planned.notices()) base::say("{}", notice);
   if (!verdict.fits) refuse(recipe, verdict, request.json);
   return 0;

@@ -83,10 +83,11 @@ void add_lengths(const AuditReport& report, const AuditedSet& set, Page& page) {
 
 void add_sources(const AuditedSet& set, Page& page) {
   if (set.sources.empty()) return;
-  std::vector<std::vector<std::string>> rows{{"source", "documents", "tokens", "trained"}};
+  std::vector<std::vector<std::string>> rows{
+      {"source", "documents", "an epoch takes", "tokens", "trained"}};
   for (const text::AuditedSource& source : set.sources)
-    rows.push_back({source.name, std::to_string(source.range.size()), std::to_string(source.tokens),
-                    percent(source.trained, source.tokens)});
+    rows.push_back({source.name, std::to_string(source.range.size()), std::to_string(source.taken),
+                    std::to_string(source.tokens), percent(source.trained, source.tokens)});
   page.heading(heading_of(set, "where the documents come from"));
   page.table(rows);
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -19,9 +20,13 @@ text::AuditedSet set_of(DataSource& source, std::string name) {
   int64_t begin = 0;
   for (const text::LoadedSource& each : sources) {
     set.path += (set.path.empty() ? "" : ", ") + each.name;
-    if (sources.size() > 1) set.sources.push_back({.name = each.name, .range = {begin, each.end}});
+    if (sources.size() > 1)
+      set.sources.push_back(
+          {.name = each.name, .range = {begin, each.end}, .taken = each.end - begin});
     begin = each.end;
   }
+  for (size_t i = 0; i < std::min(rows.parts.size(), set.sources.size()); ++i)
+    set.sources[i].taken = rows.parts[i].taken * rows.group;
   set.rows.filled = source.rows.first_epoch_tokens();
   set.rows.is_packed = rows.packing;
   set.rows.tokens = rows.max_length.map([](int32_t tokens) { return int64_t{tokens}; });

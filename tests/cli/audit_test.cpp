@@ -45,6 +45,10 @@ TEST_F(AuditVerb, ShowsInAPipeWhatIsTrainedBetweenSigns) {
 }
 
 TEST_F(AuditVerb, SaysTheSameAsJson) {
+  // A slip of the pen replaces no data.
+  const BinaryRun slip = audit({"picture=" + path("data.jsonl")});
+  EXPECT_EQ(slip.exit_code, 2);
+  EXPECT_TRUE(contains(slip.err, "is no page")) << slip.err;
   const BinaryRun run = audit({"--json", "picture=" + path("audit.html")});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const json set = json::parse(run.out)["sets"][0];

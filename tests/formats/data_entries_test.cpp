@@ -118,6 +118,8 @@ TEST(DataEntries, TellOfMistakes) {
   EXPECT_TRUE(has_all(mistake_of("data: a", {"data={}"}), {"without a path"}));
   EXPECT_TRUE(has_all(mistake_of("", {"data={path:a}"}), {"a space after the colon"}));
   EXPECT_TRUE(has_all(mistake_of("", {"data={path: a, split: train[:9]}"}), {"need quotes"}));
+  EXPECT_TRUE(has_all(mistake_of("data:\n  - path: a\n    path: b\n"), {"'path' twice", "dash"}));
+  EXPECT_TRUE(has_all(mistake_of("", {"data={path: a, path: b}"}), {"'path' twice"}));
   EXPECT_TRUE(has_all(mistake_of("weight: 2"), {"'weight' belongs to a source of data"}));
   EXPECT_TRUE(has_all(mistake_of("data: [{path: a, weight: 1, repeats: 2}]"), {"keep one"}));
   EXPECT_TRUE(has_all(mistake_of("data: []"), {"expected a file"}));

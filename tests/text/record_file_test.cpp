@@ -125,6 +125,9 @@ TEST(RecordFile, MakesJsonLinesOfATable) {
   EXPECT_EQ(made("f.csv", "q,a\r1,2\r\r3,\"4\r5\"\r"),
             "\n{\"q\":\"1\",\"a\":\"2\"}\n\n{\"q\":\"3\",\"a\":\"4\\r5\"}\n");
   // In a table of one column an empty cell is a row, and an empty line is none.
+  // As spreadsheets write them where the comma stands in numbers.
+  EXPECT_EQ(made("h.csv", "q;a\n1,5;2\n"), "\n{\"q\":\"1,5\",\"a\":\"2\"}\n");
+  EXPECT_EQ(made("i.csv", "\"q;r\"\ta\n1\t2\n"), "\n{\"q;r\":\"1\",\"a\":\"2\"}\n");
   EXPECT_EQ(made("g.csv", "q\n\"\"\n\nx\n"), "\n{\"q\":\"\"}\n\n{\"q\":\"x\"}\n");
 }
 

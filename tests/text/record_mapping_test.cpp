@@ -75,6 +75,24 @@ TEST(RecordMapping, RenamesFieldsAndRolesOfMessages) {
 }
 
 // A form that the mapping makes counts, whatever else a record has.
+// A shell and single quotes leave a backslash as it is.
+TEST(RecordMapping, WritesLineBreaksInATemplate) {
+  EXPECT_EQ(parsed(R"({"q": "a", "b": "c"})", {R"(prompt=Q:\t{q}\n)", "completion=b"}).prompt,
+            "Q:\ta\n");
+}
+
+TEST(RecordMapping, RefusesAMessageThatWouldBeReadInAnotherWay) {
+  const std::string text =
+      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})";
+  EXPECT_TRUE(contains(error_of(text, {"messages.role=rolle"}), "has no 'rolle'"));
+  EXPECT_TRUE(contains(error_of(text, {"messages.content=text"}), "has no 'text'"));
+}
+
+TEST(RecordMapping, RefusesARecordWhosePromptIsLeftOpen) {
+  EXPECT_TRUE(contains(error_of(R"({"prompt": "a", "q": "b", "a": "c"})", {"input=q", "output=a"}),
+                       "leave open what is its prompt"));
+}
+
 TEST(RecordMapping, SaysWhichFormCounts) {
   const std::string text =
       R"({"messages": [{"role": "user", "content": "x"}], "q": "Why?", "a": "Because."})";

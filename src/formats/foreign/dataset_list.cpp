@@ -103,6 +103,8 @@ class ListReader {
   ListReader(const std::string& file, std::string_view rl) : file_(file), rl_(rl) {}
 
   void read(ToolEntry tool) {
+    ++read_;
+    if (tool.find("train_on_inputs") != nullptr) ++with_inputs_;
     datasets_.said.mistakes.gather([&] { lift(tool); });
     const std::vector<Written> roles = take_below(tool, "roles.");
     const std::vector<Written> messages = take_below(tool, "message_property_mappings.");
@@ -120,7 +122,17 @@ class ListReader {
     });
   }
 
-  ToolDatasets finish() { return std::move(datasets_); }
+  ToolDatasets finish() {
+    // Entries without the key learn answers alone.
+    const auto all = std::ranges::find(datasets_.said.settings, "train_on_inputs", &Written::name);
+    if (all != datasets_.said.settings.end() && with_inputs_ < read_ && !all->items.empty() &&
+        parse_boolean(all->items.front()) == true)
+      datasets_.said.mistakes.add(
+          "'train_on_inputs' is true in some entries, and a run learns the prompts of all its data "
+          "or of none; say it in all of them",
+          all->where);
+    return std::move(datasets_);
+  }
 
  private:
   // Without roles and without ends axolotl learns the last message alone; without roles, those that
@@ -319,6 +331,8 @@ class ListReader {
 
   const std::string& file_;
   std::string_view rl_;
+  int64_t read_ = 0;         // entries
+  int64_t with_inputs_ = 0;  // that have the key train_on_inputs
   ToolDatasets datasets_;
 };
 

@@ -51,7 +51,10 @@ void add_data_files(ForeignRows& rows) {
   rows.refuse({"dataset_path", "data_path", "data_files", "data_paths", "train_dataset*",
                "train_files", "train_split", "custom_dataset*", "dataset_id*"},
               kFileAdvice)
-      .pass_over({"dataset_dir", "media_dir", "image_dir"}, "data and eval_data name the files")
+      .pass_over(
+          {"dataset_dir"},
+          "it is read where `dataset` has names of dataset_info.json, and data names files here")
+      .pass_over({"media_dir", "image_dir"}, "data and eval_data name the files")
       .pass_over({"dataset_streaming", "streaming", "preprocess_iterable"},
                  "data are read from files of any size, and every record of an epoch comes once")
       .pass_over({"eval_on_each_dataset"}, "each entry of eval_data is a set of its own")

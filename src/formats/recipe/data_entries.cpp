@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <type_traits>
 #include <utility>
 
@@ -185,6 +186,18 @@ std::vector<std::string> entry_items(const YAML::Node& value) {
   return items;
 }
 
+std::string key_twice(const YAML::Node& value) {
+  std::set<std::string> names;
+  std::string twice;
+  for (const auto& each : value) {
+    if (value.IsMap() && each.first.IsScalar() && !names.insert(each.first.Scalar()).second)
+      return each.first.Scalar();
+    const YAML::Node& below = value.IsMap() ? each.second : static_cast<const YAML::Node&>(each);
+    if (twice.empty() && !below.IsScalar() && !below.IsNull()) twice = key_twice(below);
+  }
+  return twice;
+}
+
 bool is_entry_key(std::string_view name) { return find_entry_key(name) != nullptr; }
 
 DataEntry parse_entry(const std::string& item, const Written& written) {
@@ -196,6 +209,13 @@ DataEntry parse_entry(const std::string& item, const Written& written) {
                     written.shown(), item),
         written.where);
   if (!map) return {.path = item};
+  if (const std::string twice = key_twice(*map); !twice.empty())
+    throw base::UserError(
+        fmt::format(
+            "'{}' has an entry with the key '{}' twice: {}; in a list each entry has a dash "
+            "of its own",
+            written.shown(), twice, item),
+        written.where);
   DataEntry entry;
   for (const auto& each : *map) {
     const std::string name = each.first.Scalar();

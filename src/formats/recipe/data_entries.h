@@ -19,6 +19,9 @@ namespace snug::formats {
 // these; or a map of names to these, which become the entries' names.
 std::vector<std::string> entry_items(const YAML::Node& value);
 
+// A key that some map of a value has twice; empty where there is none. yaml-cpp keeps both.
+std::string key_twice(const YAML::Node& value);
+
 // Whether an entry has a key of this name.
 bool is_entry_key(std::string_view name);
 

@@ -136,6 +136,14 @@ class MapWalk {
  private:
   void add(const std::string& name, const YAML::Node& node, const Location& where,
            const Location* place) {
+    if (takes_entries(name) || keeps_maps(name, node))
+      if (const std::string twice = key_twice(node); !twice.empty()) {
+        mistakes_.add(fmt::format("'{}' has an entry with the key '{}' twice; in a list each entry "
+                                  "has a dash of its own",
+                                  name, twice),
+                      where);
+        return;
+      }
     if (keeps_maps(name, node)) {
       all_.push_back({name, tool_items(node), node.IsSequence(), where});
       all_.back().is_blank = is_blank(node);

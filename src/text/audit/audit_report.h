@@ -36,6 +36,7 @@ struct AuditedRows {
 struct AuditedSource {
   std::string name;
   DocumentRange range{};
+  int64_t taken = 0;  // of its documents in an epoch, each as often as it comes
   int64_t tokens = 0;
   int64_t trained = 0;
 };

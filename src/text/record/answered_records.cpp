@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/error.h"
 #include "base/lower_case.h"
 #include "text/record/record_messages.h"
 
@@ -103,6 +104,7 @@ void parse_alpaca(const RecordFields& fields, const RecordRules& rules, Record& 
 void parse_completion(const RecordFields& fields, const RecordRules& rules, Record& record) {
   const auto found =
       completion_fields([&](const char* key) { return fields.has(key) && fields.is_meant(key); });
+  SNUG_CHECK(found.has_value(), "no prompt and answer in a record of {}", fields.keys());
   QuestionFields question{found->prompt};
   // A question may be about a text next to it.
   const std::string_view prompt = found->prompt;

@@ -3,6 +3,8 @@
 namespace snug::text {
 
 void DatasetAudit::add(const DatasetAudit& other) {
+  if (form != other.form && form.find(other.form) == std::string::npos)
+    form += " and " + other.form;
   if (chat_template.empty()) {
     chat_template = other.chat_template;
     template_source = other.template_source;
@@ -15,6 +17,8 @@ void DatasetAudit::add(const DatasetAudit& other) {
                            &DatasetAudit::truncated, &DatasetAudit::cut_tokens, &DatasetAudit::bad})
     this->*count += other.*count;
   longest = std::max(longest, other.longest);
+  if (!bad_told.empty() && !other.bad_told.empty()) bad_told += '\n';
+  bad_told += other.bad_told;
   lengths.add_all(other.lengths);
 }
 

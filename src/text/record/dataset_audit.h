@@ -47,8 +47,9 @@ struct DatasetAudit {
     if (count == 0) ++empty;
   }
 
-  // Adds the counts of another source, and what ends its answers. What is told in words stays that
-  // of the first source; the chat template is that of the first one that has one.
+  // Adds the counts of another source, what ends its answers, and what is told of records that are
+  // left out. What is told of fields stays that of the first source; the chat template is that of
+  // the first one that has one.
   void add(const DatasetAudit& other);
 };
 

@@ -207,8 +207,17 @@ Record parse_named(const RawRecord& raw, const std::string& path, const RecordRu
   // The fields that a mapping makes come before those that the record has by chance.
   if (rules.mapping != nullptr && (!form || !begins_with_mapped(*form, *rules.mapping)))
     if (const auto made =
-            form_of([&](const char* key) { return rules.mapping->makes(key); }, rules.form))
+            form_of([&](const char* key) { return rules.mapping->makes(key); }, rules.form)) {
+      // One that was left out, or that stands next to another field of the same meaning.
+      if (!form_of(has, made))
+        fields.fail(fmt::format(
+            "fields makes a record of the form {}, and the record's own fields, or ignore_fields, "
+            "leave open what is its prompt and what its answer; found: {}; ignore_fields takes "
+            "away "
+            "those that are not meant",
+            name_of(*made), fields.keys()));
       form = made;
+    }
   if (!form)
     if (const auto other = respelled(fields, raw, path, rules))
       return parse_named(*other, path, rules);

@@ -259,6 +259,10 @@ RecordMapping::Source RecordMapping::source_of(const std::string& item,
   for (size_t i = 0; i < written.size(); ++i) {
     const char c = written[i];
     const bool is_double = i + 1 < written.size() && written[i + 1] == c;
+    if (c == '\\' && i + 1 < written.size() && (written[i + 1] == 'n' || written[i + 1] == 't')) {
+      text += written[++i] == 'n' ? '\n' : '\t';  // as a shell and single quotes leave them
+      continue;
+    }
     if ((c == '{' || c == '}') && is_double) {
       text += c;
       ++i;
@@ -341,7 +345,8 @@ void RecordMapping::map_fields(Json& record, const Fail& fail) const {
 }
 
 // A message may lack a field, as one that only calls has no text.
-void RecordMapping::map_message_fields(const std::string& list, Json& message) const {
+void RecordMapping::map_message_fields(const std::string& list, Json& message,
+                                       const Fail& fail) const {
   std::vector<std::pair<std::string, Json>> values;
   std::set<std::string> taken;
   std::string why;
@@ -349,6 +354,12 @@ void RecordMapping::map_message_fields(const std::string& list, Json& message) c
     if (of_list != list) continue;
     const Source& source = source_for(message, field);
     std::optional<Json> value = value_of(message, field.name, source, why);
+    // One that has the field by Snug's own name would be read in another way than was asked for.
+    const bool has_own = field.name == "role" ? message.contains("role") || message.contains("from")
+                         : field.name == "content"
+                             ? message.contains("content") || message.contains("value")
+                             : false;
+    if (!value && has_own) fail("a message " + why);
     if (!value) continue;
     values.emplace_back(field.name, std::move(*value));
     taken.insert(source.paths.begin(), source.paths.end());
@@ -357,9 +368,9 @@ void RecordMapping::map_message_fields(const std::string& list, Json& message) c
   for (auto& [name, value] : values) set(message, name, std::move(value));
 }
 
-void RecordMapping::map_messages(Json& record) const {
+void RecordMapping::map_messages(Json& record, const Fail& fail) const {
   for_each_message(record, [&](const std::string& list, Json& message) {
-    map_message_fields(list, message);
+    map_message_fields(list, message, fail);
     map_role(message);
   });
 }
@@ -384,14 +395,14 @@ std::string RecordMapping::rewritten(const std::string& record, const Fail& fail
   }
   if (!document.is_object()) return record;
   map_fields(document, fail);
-  map_messages(document);
+  map_messages(document, fail);
   return document.dump();
 }
 
 std::string RecordMapping::with_renamed_messages(const std::string& record) const {
   Json document = base::parse_ordered_json(
       record, [](const std::string& problem, size_t) { base::throw_user_error("{}", problem); });
-  map_messages(document);
+  map_messages(document, [](const std::string&) {});  // made here, they have Snug's own names
   return document.dump();
 }
 

@@ -76,9 +76,10 @@ class RecordMapping {
                                                         const Source& source, std::string& why);
   void add_field(const std::string& item);
   void add_role(const std::string& item);
-  void map_messages(nlohmann::ordered_json& record) const;
+  void map_messages(nlohmann::ordered_json& record, const Fail& fail) const;
   void map_fields(nlohmann::ordered_json& record, const Fail& fail) const;
-  void map_message_fields(const std::string& list, nlohmann::ordered_json& message) const;
+  void map_message_fields(const std::string& list, nlohmann::ordered_json& message,
+                          const Fail& fail) const;
   void map_role(nlohmann::ordered_json& message) const;
 
   std::vector<Field> fields_;

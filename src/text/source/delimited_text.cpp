@@ -17,6 +17,21 @@ namespace {
 
 constexpr int kEndOfTable = std::char_traits<char>::eof();
 
+// What separates the cells of a .csv: a comma, or where the first row has none outside of quotes, a
+// semicolon or a tab, as spreadsheets write them where the comma stands in numbers.
+char separator_of(std::string_view begin) {
+  bool is_quoted = false;
+  char other = ',';
+  for (const char c : begin) {
+    if (c == '"') is_quoted = !is_quoted;
+    if (is_quoted) continue;
+    if (c == ',') return ',';
+    if (c == '\n' || c == '\r') break;
+    if (other == ',' && (c == ';' || c == '\t')) other = c;
+  }
+  return other;
+}
+
 }  // namespace
 
 void DelimitedText::fail(const std::string& what, int line) const {
@@ -119,6 +134,7 @@ void DelimitedText::begin_table() {
   if (const auto advice = content_advice(path_, block_)) fail(*advice, 0);
   constexpr std::string_view kMark = "\xEF\xBB\xBF";  // that editors on Windows put first
   if (block_.starts_with(kMark)) at_ = kMark.size();
+  if (separator_ == ',') separator_ = separator_of(std::string_view(block_).substr(at_));
 }
 
 void DelimitedText::take_names() {
