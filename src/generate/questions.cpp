@@ -158,7 +158,8 @@ class QuestionReader {
       base::say("{}: fields that are not used: {}", path_, fields);
     if (const std::string unwritten = unwritten_.text(); !unwritten.empty())
       base::say("{}: {}", path_, unwritten);
-    const std::string unmet = text::unmet_text(ignored_.unmet(recipe_.ignore_fields));
+    const std::string unmet =
+        text::unmet_text(ignored_.unmet({rules_.ignored.begin(), rules_.ignored.end()}));
     if (!unmet.empty()) base::say("{}: {}", path_, unmet);
     if (bad_.count() > 0) base::say("{}", bad_.told(path_, records_));
   }
@@ -190,9 +191,10 @@ std::vector<Question> questions_in(const formats::Recipe& recipe, const std::str
 std::vector<Question> questions_of(const formats::Recipe& recipe, const formats::DataEntry& entry,
                                    const text::Tokenizer& tokenizer, bool has_encoder) {
   const text::RecordMapping mapping = plan::record_mapping(recipe, entry);
+  const std::vector<std::string> ignored = plan::ignored_fields(recipe, entry);
   text::RecordRules rules{.form = plan::record_form(plan::data_format(recipe, entry)),
                           .has_encoder = has_encoder,
-                          .ignored = plan::ignored_fields(recipe, entry),
+                          .ignored = ignored,
                           .mapping = mapping.is_empty() ? nullptr : &mapping};
   const formats::DataFiles found =
       formats::data_files(recipe, "data", entry, formats::DataUse::evaluation);

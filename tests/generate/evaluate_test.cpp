@@ -134,6 +134,7 @@ TEST(Evaluate, TellsOfAllRecordsThatCannotBeAsked) {
     EXPECT_TRUE(contains(error, part));
   EXPECT_EQ(read({}).size(), 1U);
   EXPECT_EQ(read({"ignore_fields=[label]"}).size(), 2U);
+  EXPECT_EQ(read({"ignore_fields=[label,another]"}).size(), 2U);
 }
 
 TEST(Evaluate, TokensHoldNoQuestion) {

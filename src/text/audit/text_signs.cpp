@@ -122,6 +122,7 @@ Around find_glued(std::span<const DecodedPiece> pieces) {
     const DecodedPiece& answer = pieces[i];
     if (before.is_trained || !answer.is_trained || before.is_added || answer.is_added) continue;
     if (before.text.empty() || answer.text.empty()) continue;
+    if (before.begin == 0 && before.end == 1) continue;  // the first token is never learned
     const char last = before.text.back();
     const bool ends_word = is_ascii_word(last) || kEndsWord.find(last) != std::string::npos;
     if (ends_word && is_ascii_word(answer.text.front()))
