@@ -158,7 +158,7 @@ std::string overlap_line(const AuditedSet& set) {
 
 std::string figures(const AuditReport& report, const AuditedSet& set) {
   std::string text = fmt::format("{}: {}\n  trained     {} of {} tokens ({})\n", set.name,
-                                 train::describe(set.loaded, set.path), set.loaded.trained_tokens,
+                                 text::describe(set.loaded, set.path), set.loaded.trained_tokens,
                                  set.loaded.tokens, text::percent(set.trained_share()));
   text += length_lines(report, set) + histogram(set);
   if (const std::string rows = text::rows_text(set); !rows.empty())

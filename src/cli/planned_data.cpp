@@ -14,6 +14,7 @@
 #include "plan/spec/resolve.h"
 #include "runtime/execution/rehearsal.h"
 #include "runtime/process/process_memory.h"
+#include "train/run_length.h"
 
 namespace snug::cli {
 namespace {

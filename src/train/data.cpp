@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -396,60 +395,6 @@ bool has_tokenizer_for(const formats::Recipe& recipe, const models::ModelSource&
   text::DatasetOptions options;
   options.encoder_length = model.config.has_encoder() ? 1 : 0;
   return !model.folder.empty() || !needs_tokenizer({recipe, options});
-}
-
-RunLength run_length(const formats::Recipe& recipe, text::RowSource& rows) {
-  if (recipe.max_steps > 0) return {.steps = recipe.max_steps};
-  const int64_t most = rows.most_epochs();
-  if (!(recipe.num_train_epochs < static_cast<double>(most)))
-    recipe.fail("num_train_epochs",
-                fmt::format("is {}, but of this data at most {} epochs can be counted; give fewer, "
-                            "or max_steps",
-                            recipe.num_train_epochs, most - 1));
-  const int64_t step_rows = std::max<int64_t>(1, recipe.per_device_train_batch_size) *
-                            recipe.gradient_accumulation_steps * plan::rank_grid(recipe).ranks();
-  const auto whole = static_cast<int64_t>(recipe.num_train_epochs);
-  const double part = recipe.num_train_epochs - static_cast<double>(whole);
-  const auto begin = static_cast<double>(rows.rows_until(whole));
-  const auto end = static_cast<double>(rows.rows_until(whole + (part > 0 ? 1 : 0)));
-  const auto end_row =
-      std::max<int64_t>(1, static_cast<int64_t>(std::ceil(begin + part * (end - begin))));
-  return length_after({.steps = 0, .end_row = end_row}, 0, 0, step_rows);
-}
-
-RunLength length_after(const RunLength& length, int64_t steps, int64_t rows, int64_t step_rows) {
-  if (length.end_row == std::numeric_limits<int64_t>::max()) return length;
-  const int64_t left = std::max<int64_t>(0, length.end_row - rows);
-  return {.steps = steps + (left + step_rows - 1) / step_rows, .end_row = length.end_row};
-}
-
-std::string describe(const text::DatasetAudit& audit, const std::string& path) {
-  std::string text = fmt::format(
-      "{}: {} records of form {}{}{}{}, {} documents, {} tokens, {} of them trained; longest {} "
-      "tokens; {} documents cut to max_length ({} tokens lost)",
-      path, audit.records, audit.form,
-      audit.chat_field.empty() ? ""
-                               : fmt::format(", conversations for their '{}'", audit.chat_field),
-      audit.chat_template.empty() ? "" : fmt::format(" ({} template)", audit.chat_template),
-      audit.examples == 0
-          ? ""
-          : fmt::format(", {} examples ({} of them desirable)", audit.examples, audit.desirable),
-      audit.documents, audit.tokens, audit.trained_tokens, audit.longest, audit.truncated,
-      audit.cut_tokens);
-  if (!audit.list_told.empty()) text += "; " + audit.list_told;
-  if (!audit.idle_template.empty())
-    text += fmt::format(
-        "; its texts stand as they are, no chat template is used ({}): fields={{question: NAME{}}} "
-        "makes conversations of them",
-        audit.idle_template, audit.form == "preference" ? "" : ", answer: NAME");
-  if (audit.empty > 0) text += fmt::format("; {} texts without a token left out", audit.empty);
-  if (const std::string unwritten = audit.unwritten.text(); !unwritten.empty())
-    text += "; " + unwritten;
-  if (const std::string fields = audit.unused.list(); !fields.empty())
-    text += fmt::format("; fields that are not used: {}", fields);
-  if (const std::string unmet = text::unmet_text(audit.unmet); !unmet.empty()) text += "; " + unmet;
-  if (!audit.bad_told.empty()) text += "\n" + audit.bad_told;
-  return text;
 }
 
 }  // namespace snug::train

@@ -88,20 +88,4 @@ formats::Recipe with_length_of_data(const plan::TrainingInputs& inputs, RunData&
 // broken.
 bool has_tokenizer_for(const formats::Recipe& recipe, const models::ModelSource& model);
 
-// How long a run is: max_steps, else what num_train_epochs amounts to.
-struct RunLength {
-  int64_t steps = 0;
-  // The last step takes no rows from here on; without num_train_epochs there is no such row.
-  int64_t end_row = std::numeric_limits<int64_t>::max();
-};
-// Throws UserError for more epochs than can be counted (RowSource::most_epochs).
-RunLength run_length(const formats::Recipe& recipe, text::RowSource& rows);
-// The length of a run that goes on after `steps`, which took `rows`: steps of `step_rows` from
-// there on. Steps before may have been of another size.
-RunLength length_after(const RunLength& length, int64_t steps, int64_t rows, int64_t step_rows);
-
-// One paragraph: documents, tokens, what carries loss, what was cut or left out; a line for each
-// reason why a record was.
-std::string describe(const text::DatasetAudit& audit, const std::string& path);
-
 }  // namespace snug::train

@@ -61,6 +61,7 @@ runtime::RunIdentity part_of(runtime::RunIdentity identity, bool were_read) {
 
 std::string parts_text(const std::vector<text::EpochPart>& parts) {
   std::vector<std::string> texts;
+  texts.reserve(parts.size());
   for (const text::EpochPart& part : parts)
     texts.push_back(fmt::format("{} of {}", part.taken, part.groups));
   return fmt::format("{}", fmt::join(texts, ", "));

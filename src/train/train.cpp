@@ -38,6 +38,7 @@
 #include "train/resume_metrics.h"
 #include "train/run_folder.h"
 #include "train/run_identity.h"
+#include "train/run_length.h"
 #include "train/stop_signal.h"
 #include "train/trainer.h"
 
@@ -90,13 +91,13 @@ class Run {
   void read_data() {
     ranks_.on_all([&] { data_ = load_data(recipe_, model_, session_.backend()); });
     for (const text::LoadedSource& source : data_.training->dataset.sources)
-      base::say("{}", describe(source.audit, source.name));
+      base::say("{}", text::describe(source.audit, source.name));
     const std::string parts =
         describe_parts(data_.training->rows.options().parts, data_.training->dataset);
     if (!parts.empty()) base::say("{}", parts);
     for (const EvaluationSet& set : data_.evaluation)
       for (const text::LoadedSource& source : set.source->dataset.sources)
-        base::say("{}", describe(source.audit, source.name));
+        base::say("{}", text::describe(source.audit, source.name));
     runtime::release_freed_memory();
     if (ranks_.is_first())
       base::say("{}", short_text(audit({recipe_, recipe_, model_, data_}, text::kQuickAudit)));

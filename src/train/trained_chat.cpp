@@ -54,6 +54,7 @@ std::vector<formats::NewToken> new_tokens(const text::Tokenizer& tokenizer) {
 void tell_new_tokens(const std::vector<formats::NewToken>& tokens, const formats::Recipe& recipe) {
   if (tokens.empty()) return base::say("added_tokens: the tokenizer has all of them");
   std::vector<std::string> names;
+  names.reserve(tokens.size());
   for (const formats::NewToken& token : tokens)
     names.push_back(fmt::format("{} ({})", token.content, token.id));
   const bool trains_tables =

@@ -322,7 +322,8 @@ TEST(Binary, NamesTheCardsThatItKnows) {
   refused("device=h100 backend=cpu", "backend is cpu; leave one of them out");
   const BinaryRun train = run_snug({"train", "model=smollm2-135m", "device=h100"});
   EXPECT_EQ(train.exit_code, 2);
-  EXPECT_TRUE(contains(train.last_line(), "it is a key of: audit, plan, search, explain")) << train.err;
+  EXPECT_TRUE(contains(train.last_line(), "it is a key of: audit, plan, search, explain"))
+      << train.err;
 }
 
 const std::vector<std::string> kLargePlan = words_of(

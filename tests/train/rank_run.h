@@ -24,6 +24,7 @@
 #include "runtime/saving/adapter.h"
 #include "train/data.h"
 #include "train/kept_reference.h"
+#include "train/run_length.h"
 #include "train/trainer.h"
 
 namespace snug::train {

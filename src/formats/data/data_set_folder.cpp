@@ -99,6 +99,7 @@ class PartOfDataSet {
 
   std::vector<std::string> chosen_splits(const std::vector<ConfigSplit>& splits) const {
     std::vector<std::string> names;
+    names.reserve(splits.size());
     for (const ConfigSplit& split : splits) names.push_back(split.data.name);
     const auto has = [&](std::string_view name) {
       return std::ranges::find(names, name) != names.end();

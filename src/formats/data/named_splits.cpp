@@ -125,6 +125,7 @@ std::vector<NumberedParts> numbered_parts(const std::vector<std::string>& files)
           number_in(numbering.substr(1, 5)));
     }
   std::vector<NumberedParts> parts;
+  parts.reserve(all.size());
   for (const auto& [of, numbers] : all)
     parts.push_back({of.first, of.second, static_cast<int>(std::ssize(numbers))});
   return parts;

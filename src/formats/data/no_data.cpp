@@ -18,6 +18,7 @@ std::string counts_of_endings(const std::vector<std::string>& files) {
   std::map<std::string, int> counts;
   for (const std::string& file : files) ++counts[std::filesystem::path(file).extension().string()];
   std::vector<std::string> texts;
+  texts.reserve(counts.size());
   for (const auto& [ending, count] : counts)
     texts.push_back(fmt::format("{} {}", count, ending.empty() ? "without an ending" : ending));
   return listed(texts);

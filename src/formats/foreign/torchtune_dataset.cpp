@@ -119,6 +119,7 @@ class TorchtuneReader {
     const auto* const found = std::ranges::find(kBuilders, name, &Builder::name);
     if (found != kBuilders.end()) return *found;
     std::vector<std::string_view> names;
+    names.reserve(kBuilders.size());
     for (const Builder& each : kBuilders) names.push_back(each.name);
     const auto nearest = base::nearest_slip(name, names);
     throw base::UserError(

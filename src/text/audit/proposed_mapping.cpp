@@ -276,6 +276,7 @@ std::string yaml_text(const std::string& text) {
 
 std::string map_text(std::string_view key, const std::vector<ProposedMapping::Pair>& pairs) {
   std::vector<std::string> items;
+  items.reserve(pairs.size());
   for (const auto& [name, value] : pairs)
     items.push_back(fmt::format("{}: {}", yaml_text(name), yaml_text(value)));
   return fmt::format("{}={{{}}}", key, fmt::join(items, ", "));

@@ -53,4 +53,8 @@ struct DatasetAudit {
   void add(const DatasetAudit& other);
 };
 
+// One paragraph: documents, tokens, what carries loss, what was cut or left out; a line for each
+// reason why a record was.
+std::string describe(const DatasetAudit& audit, const std::string& path);
+
 }  // namespace snug::text

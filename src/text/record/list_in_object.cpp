@@ -179,6 +179,7 @@ std::optional<ListInObject> find_list_in_object(
   if (named.empty()) return std::nullopt;
   if (named.size() > 1) {
     std::vector<std::string> names;
+    names.reserve(named.size());
     for (const FieldOfObject* field : named) names.push_back(base::shown_text(field->name));
     fail(
         fmt::format("it is one JSON object, of which several lists may be the records: '{}'; "
