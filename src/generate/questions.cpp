@@ -213,6 +213,11 @@ std::vector<Question> read_questions(const formats::Recipe& recipe,
                                      const text::Tokenizer& tokenizer, bool has_encoder) {
   std::vector<Question> questions;
   for (const formats::DataEntry& entry : recipe.data)
+    if (entry.weight > 0 || entry.repeats != 1)
+      recipe.fail("data",
+                  "gives a source a weight or repeats, and each question is asked once; "
+                  "leave them out");
+  for (const formats::DataEntry& entry : recipe.data)
     std::ranges::move(questions_of(recipe, entry, tokenizer, has_encoder),
                       std::back_inserter(questions));
   return questions;

@@ -148,7 +148,7 @@ int64_t reading_bytes_of(const formats::Recipe& recipe, const Sources& sources) 
   if (recipe.val_set_size < 1) return bytes;
   // A number for each record that is held out; a record has a byte at least.
   const auto records = std::min<int64_t>(static_cast<int64_t>(recipe.val_set_size), all_bytes);
-  return bytes + records * static_cast<int64_t>(sizeof(uint64_t));
+  return bytes + records * text::HeldOutCount::kBytesOfRecord;
 }
 
 // What was read, of which each evaluation set has a name.

@@ -135,6 +135,7 @@ TEST(Evaluate, TellsOfAllRecordsThatCannotBeAsked) {
   EXPECT_EQ(read({}).size(), 1U);
   EXPECT_EQ(read({"ignore_fields=[label]"}).size(), 2U);
   EXPECT_EQ(read({"ignore_fields=[label,another]"}).size(), 2U);
+  EXPECT_TRUE(contains(user_error_of([&] { read({"data.repeats=2"}); }), "asked once"));
 }
 
 TEST(Evaluate, TokensHoldNoQuestion) {

@@ -304,7 +304,7 @@ class ListReader {
     if (configs.empty()) configs.emplace_back();
     if (const Written* split = tool.find("split")) {
       if (split->items.size() > 1) tool.fail("has several splits; give each as an entry");
-      set_split(*split, entry);
+      take_split(entry, *split, datasets_.said.notes);
     }
     for (const char* key : {"weight", "fraction"})
       if (const Written* weight = tool.find(key)) entry.weight = share_in(*weight);
@@ -317,15 +317,6 @@ class ListReader {
         entry.path = path;
         datasets_.entries.push_back(entry);
       }
-    }
-  }
-
-  void set_split(const Written& split, DataEntry& entry) {
-    try {
-      const std::string note = take_split(entry, split.items.front());
-      if (!note.empty()) datasets_.said.notes.push_back(base::to_string(split.where) + note);
-    } catch (const base::UserError& error) {
-      throw base::UserError(error.what(), split.where);
     }
   }
 

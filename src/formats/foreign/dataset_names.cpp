@@ -139,4 +139,13 @@ std::string data_set_path(const std::string& path, const std::string& revision,
   return below.empty() ? whole : "hf://datasets/" + whole + "/" + below;
 }
 
+void take_split(DataEntry& entry, const Written& split, std::vector<std::string>& notes) {
+  try {
+    const std::string note = take_split(entry, split.items.front());
+    if (!note.empty()) notes.push_back(base::to_string(split.where) + note);
+  } catch (const base::UserError& error) {
+    throw base::UserError(error.what(), split.where);
+  }
+}
+
 }  // namespace snug::formats

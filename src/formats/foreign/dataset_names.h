@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "formats/recipe/data_entry.h"
+#include "formats/recipe/recipe_keys.h"
 
 namespace snug::formats {
 
@@ -31,6 +32,8 @@ std::vector<SplitPart> split_parts(const std::string& split);
 // records. Returns a note about a share, which is another one in each epoch. Throws UserError for a
 // part that begins later.
 std::string take_split(DataEntry& entry, const std::string& split);
+// The same of a written split, with its place in the note, which goes to `notes`, and in the error.
+void take_split(DataEntry& entry, const Written& split, std::vector<std::string>& notes);
 
 // The path of a data set of the hub or of a folder, or of files below it.
 std::string data_set_path(const std::string& path, const std::string& revision,

@@ -101,7 +101,8 @@ class TorchtuneReader {
       shape(tool, builder, entry);
       entry.config = tool.text(tool.find("name") ? "name" : "subset");
       if (entry.config.empty()) entry.config = builder.config;
-      if (const Written* split = tool.find("split")) set_split(*split, entry);
+      if (const Written* split = tool.find("split"))
+        take_split(entry, *split, datasets_.said.notes);
       lift(tool, builder);
       for (const std::string& path : paths_of(tool, builder)) {
         entry.path = path;
@@ -167,15 +168,6 @@ class TorchtuneReader {
     if (list.empty())
       list = tool.text("conversation_style") == "openai" ? "messages" : "conversations";
     take_messages(entry, list, true);
-  }
-
-  void set_split(const Written& split, DataEntry& entry) {
-    try {
-      const std::string note = take_split(entry, split.items.front());
-      if (!note.empty()) datasets_.said.notes.push_back(base::to_string(split.where) + note);
-    } catch (const base::UserError& error) {
-      throw base::UserError(error.what(), split.where);
-    }
   }
 
   // What the recipe says for all data. Alpaca's builders learn prompts where they are not told

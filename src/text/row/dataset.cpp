@@ -113,7 +113,7 @@ HeldOut held_out_number(const std::vector<RecordSource>& sources, const Tokenize
         "val_set_size={} is no fewer than the {} records of the data, so that none would be left "
         "to train on",
         number, count.added());
-  return count.bound();
+  return count.take_bound();
 }
 
 int64_t reading_bytes(const std::string& path) {

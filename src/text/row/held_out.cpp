@@ -53,12 +53,11 @@ void HeldOutCount::add(const RawRecord& record) {
   if (std::ssize(least_) > records_ + 1) least_.pop();
 }
 
-HeldOut HeldOutCount::bound() const {
+HeldOut HeldOutCount::take_bound() {
   if (added_ <= records_) return {.seed = seed_, .most = std::numeric_limits<uint64_t>::max()};
-  std::priority_queue<uint64_t> rest = least_;
-  const uint64_t next = rest.top();  // of the first record that is not held out
-  while (!rest.empty() && rest.top() == next) rest.pop();
-  return {.seed = seed_, .most = rest.empty() ? next : rest.top()};
+  const uint64_t next = least_.top();  // of the first record that is not held out
+  while (!least_.empty() && least_.top() == next) least_.pop();
+  return {.seed = seed_, .most = least_.empty() ? next : least_.top()};
 }
 
 }  // namespace snug::text

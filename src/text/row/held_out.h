@@ -31,14 +31,17 @@ HeldOut held_out_share(double share, uint64_t seed);
 // Finds the bound that holds out a number of records. One thread.
 class HeldOutCount {
  public:
-  // 8 bytes for each record that is to be held out.
+  // What it holds at most for each record that is to be held out: a number, and as many again twice
+  // while the list of them grows by doubling.
+  static constexpr int64_t kBytesOfRecord = 3 * static_cast<int64_t>(sizeof(uint64_t));
+
   HeldOutCount(int64_t records, uint64_t seed) : records_(records), seed_(seed) {}
 
   void add(const RawRecord& record);
 
   // So many records of those that were added; where equal ones stand at the bound, fewer, but at
-  // least one. All, where there are no more.
-  HeldOut bound() const;
+  // least one. All, where there are no more. Takes the numbers away, so that nothing is copied.
+  HeldOut take_bound();
   int64_t added() const { return added_; }
 
  private:
