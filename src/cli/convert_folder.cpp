@@ -12,10 +12,10 @@ namespace snug::cli {
 namespace {
 
 using base::readable_byte_size;
-using runtime::FolderCosts;
+using convert::FolderCosts;
 
 struct Measured {
-  runtime::FolderReport report;
+  convert::FolderReport report;
   int64_t resident_peak_bytes = 0;
 };
 

@@ -9,7 +9,7 @@
 
 #include "cli/request.h"
 #include "formats/recipe/recipe.h"
-#include "runtime/saving/output_folder.h"
+#include "convert/folder/output_folder.h"
 
 namespace snug::cli {
 
@@ -20,8 +20,8 @@ std::string folder_to_convert(const formats::Recipe& recipe, const std::string& 
 struct FolderConversion {
   std::string summary;          // "7 linears, 5 weights, as NF4"
   nlohmann::ordered_json json;  // the same for machines, first in the document
-  runtime::FolderCosts costs;
-  std::function<runtime::FolderReport()> write;
+  convert::FolderCosts costs;
+  std::function<convert::FolderReport()> write;
 };
 
 // Announces what the conversion needs, writes the folder, and reports the result. Returns the exit

@@ -4,14 +4,14 @@
 #include "cli/convert_folder.h"
 #include "cli/verbs.h"
 #include "formats/recipe/recipe.h"
-#include "runtime/conversion/dequantize_folder.h"
+#include "convert/folder/dequantize_folder.h"
 
 namespace snug::cli {
 
 int dequantize(const Request& request) {
   const formats::Recipe recipe = request.recipe();
-  const runtime::FolderDequantizer dequantizer(folder_to_convert(recipe, "dequantize"));
-  const runtime::FolderDequantizePlan& plan = dequantizer.plan();
+  const convert::FolderDequantizer dequantizer(folder_to_convert(recipe, "dequantize"));
+  const convert::FolderDequantizePlan& plan = dequantizer.plan();
   return convert_folder(
       request, recipe,
       {.summary = fmt::format("{} stacks of experts, {} weights, from MXFP4 to bf16", plan.stacks,

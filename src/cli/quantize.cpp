@@ -5,7 +5,7 @@
 #include "cli/convert_folder.h"
 #include "cli/verbs.h"
 #include "formats/recipe/recipe.h"
-#include "runtime/conversion/quantize_folder.h"
+#include "convert/folder/quantize_folder.h"
 
 namespace snug::cli {
 
@@ -15,12 +15,12 @@ int quantize(const Request& request) {
     recipe.fail("compute_dtype",
                 "is fp16, but what is stored in 32 bits is rounded to bf16 or stays; use auto or "
                 "fp32. A folder in fp16 is quantised as it is");
-  const runtime::FolderQuantizer quantizer(
+  const convert::FolderQuantizer quantizer(
       folder_to_convert(recipe, "quantize"),
       {.double_quant = recipe.double_quant,
        .keep_fp32 = recipe.compute_dtype == formats::ComputeDtype::fp32,
        .head = recipe.load_head_in_4bit});
-  const runtime::FolderQuantizePlan& plan = quantizer.plan();
+  const convert::FolderQuantizePlan& plan = quantizer.plan();
   if (plan.for_snug_alone)
     base::say(
         "{}: transformers 5 leaves the linear layers of this family in 16 bits, and will not load "

@@ -10,7 +10,7 @@
 #include "formats/recipe/recipe.h"
 #include "generate/score.h"
 #include "golden_recipe.h"
-#include "runtime/conversion/quantize_folder.h"
+#include "convert/folder/quantize_folder.h"
 
 namespace snug::testing {
 namespace {
@@ -32,7 +32,7 @@ formats::Recipe recipe_of_case(const Case& c, bool bf16, const TemporaryFolder& 
   std::vector<std::string> words{"threads=2", bf16 ? "compute_dtype=bf16" : "compute_dtype=fp32"};
   if (c.double_quant && bf16) {
     words.push_back("model=" + (folder / "model").string());
-    runtime::FolderQuantizer(kGoldens + c.model + "/model",
+    convert::FolderQuantizer(kGoldens + c.model + "/model",
                              {.double_quant = *c.double_quant, .keep_fp32 = true})
         .write(folder / "model");
   } else if (c.double_quant) {

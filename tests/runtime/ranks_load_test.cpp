@@ -10,7 +10,7 @@
 #include "formats/folder/tensor_index.h"
 #include "program/kinds/transfer/storage.h"
 #include "rank_runs.h"
-#include "runtime/conversion/quantize_folder.h"
+#include "convert/folder/quantize_folder.h"
 #include "runtime/execution/trace_check.h"
 #include "runtime/loading/load_weights.h"
 #include "runtime/loading/read_tensors.h"
@@ -99,9 +99,9 @@ TEST_F(Ranks, QuantiseToTheSameBytesWhateverTheirNumber) {
 TEST_F(Ranks, ReadTheirPartsOfAFolderInFourBits) {
   for (const bool nested : {false, true}) {
     const fs::path quantised = *folder_ / (nested ? "double" : "single");
-    FolderQuantizeOptions options;
+    convert::FolderQuantizeOptions options;
     options.double_quant = nested;
-    FolderQuantizer(folder(), options).write(quantised);
+    convert::FolderQuantizer(folder(), options).write(quantised);
     TinyOptions stored = qlora(nested);
     stored.model = models::find_model(quantised.string()).config;
     for (const int ranks : {2, 5}) check(stored, quantised, ranks);

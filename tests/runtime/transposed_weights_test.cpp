@@ -18,7 +18,7 @@
 #include "formats/quantization/quant_state.h"
 #include "golden_tensors.h"
 #include "plan/job/storage_programs.h"
-#include "runtime/conversion/quantize_folder.h"
+#include "convert/folder/quantize_folder.h"
 #include "runtime/loading/load_weights.h"
 #include "runtime/loading/read_transposed.h"
 #include "runtime/loading/stored_weight.h"
@@ -98,7 +98,7 @@ void expect_quantised_transposes(const fs::path& folder) {
   TinyRun run = quantised_run(config);
   load_weights(folder, config, run.executor());
   const TemporaryFolder result;
-  const FolderQuantizer quantizer(folder, {.double_quant = false, .keep_fp32 = true});
+  const convert::FolderQuantizer quantizer(folder, {.double_quant = false, .keep_fp32 = true});
   quantizer.write(result / "out");
   const formats::TensorIndex in_folder(result / "out");
   const models::ModelConfig config_in_4_bits = models::find_model((result / "out").string()).config;
@@ -141,7 +141,7 @@ TEST(TransposedWeights, AreNamedWithThePositionInTheFile) {
   const std::string expected = "holds an infinity or NaN at [3, 29000]";
   EXPECT_TRUE(contains(user_error_of([&] { load_weights(folder / "in", config, run.executor()); }),
                        expected));
-  const FolderQuantizer quantizer(folder / "in", {});
+  const convert::FolderQuantizer quantizer(folder / "in", {});
   EXPECT_TRUE(contains(user_error_of([&] { quantizer.write(folder / "out"); }), expected));
 }
 
@@ -203,7 +203,7 @@ TEST(OptionalPrefix, IsAddedWhereFilesLeaveItOut) {
     const formats::TensorIndex index(golden(name) / "model");
     for (const models::Weight& weight : models::weights_of(source.config))
       EXPECT_TRUE(run.bytes(weight.name) == stored(index, weight.name)) << weight.name;
-    FolderQuantizer(folder / "in", {}).write(folder / "out");
+    convert::FolderQuantizer(folder / "in", {}).write(folder / "out");
     EXPECT_NO_THROW(models::find_model((folder / "out").string()));
   }
 }

@@ -28,7 +28,7 @@ constexpr const char* kThisFile = "tests/style/style_test.cpp";
 const std::map<std::string, int> kFloors{
     {"base", 0},    {"comm", 1},     {"formats", 1}, {"text", 1},   {"program", 2},  {"models", 3},
     {"methods", 4}, {"passes", 4},   {"plan", 5},    {"report", 6}, {"backends", 6}, {"runtime", 7},
-    {"train", 8},   {"generate", 8}, {"bench", 8},   {"cli", 9}};
+    {"convert", 8}, {"train", 8},    {"generate", 8}, {"bench", 8},   {"cli", 9}};
 
 std::vector<fs::path> sources(const char* folder) {
   std::vector<fs::path> paths;

@@ -7,7 +7,7 @@
 #include "golden_case.h"
 #include "golden_models.h"
 #include "program/work/target.h"
-#include "runtime/conversion/quantize_folder.h"
+#include "convert/folder/quantize_folder.h"
 
 namespace snug::test {
 namespace {
@@ -60,7 +60,7 @@ class Goldens : public ::testing::TestWithParam<GoldenParameter> {
     const testing::TemporaryFolder folder;
     std::string model = golden_folder(parameter.model);
     if (parameter.quantization && spec.compute == program::DType::bf16) {
-      const runtime::FolderQuantizer quantizer(
+      const convert::FolderQuantizer quantizer(
           model, {.double_quant = parameter.quantization->nested, .keep_fp32 = true});
       model = (folder / "model").string();
       quantizer.write(model);

@@ -90,6 +90,18 @@ constexpr auto words_of(GradientDtype /*type*/) {
                                      {GradientDtype::bf16, "bf16"}});
 }
 
+// Of a model that was trained in 4 bits: the values to which a merge adds the adapter.
+enum class MergeInto : uint8_t {
+  automatic,        // those with the smaller drift
+  sixteen_bit,      // the model in 16 bits
+  quantised_values  // what NF4 stands for, on which the adapter was trained
+};
+constexpr auto words_of(MergeInto /*type*/) {
+  return base::words<MergeInto>({{MergeInto::automatic, "auto"},
+                                 {MergeInto::sixteen_bit, "16bit"},
+                                 {MergeInto::quantised_values, "nf4"}});
+}
+
 // What is learned from the data.
 enum class Objective : uint8_t {
   next_token,  // each token, given those before it

@@ -75,6 +75,13 @@ struct Recipe {
   double logging_steps = 0;            // as for steps_in
   double eval_steps = 0;               // as for steps_in; 0: only at the end
 
+  bool merge = false;          // a run ends by merging its adapter into the model
+  int64_t max_shard_size = 0;  // bytes of a merged model's files
+  std::string base;            // a folder in 16 bits of the model that is in 4 bits; empty: none
+  MergeInto merge_into = MergeInto::automatic;
+  double max_drift = 0;      // mean KL above which a merged model is not to be used as it is
+  int64_t drift_tokens = 0;  // on how many tokens it is measured at most; 0: it is not
+
   int64_t max_steps = 0;  // 0: num_train_epochs applies
   double num_train_epochs = 0;
   int64_t per_device_train_batch_size = 0;  // rows per micro-batch
@@ -224,7 +231,7 @@ Recipe parse_recipe(std::string_view yaml, const std::string& file,
 void settle_method(Recipe& recipe);
 
 // The verbs that a key belongs to.
-enum class Verb : uint8_t { train, plan, generate, score, evaluate };
+enum class Verb : uint8_t { train, plan, generate, score, evaluate, merge };
 
 // Whether a key has its default value. False for keys whose default depends on other keys.
 bool holds_default(const Recipe& recipe, std::string_view key);

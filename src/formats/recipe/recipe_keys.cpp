@@ -101,14 +101,14 @@ void add_model_keys(KeyTable& table) {
 }
 
 void add_data_keys(KeyTable& table) {
-  table.group("Data", kTraining, OnResume::ignored);
+  table.group("Data", kTraining | kMerge, OnResume::ignored);
   table
       .add<&Recipe::data>(
           "data", "",
           "what to train on: a file, a folder, a pattern (data/*.jsonl), org/name of the hub, or a "
           "list of these and of maps {path: FILE, weight: 2, limit: 1000}; for evaluate, questions")
       .aliases({"dataset", "train_file", "train_data"})
-      .verbs(kTraining | kEvaluate);
+      .verbs(kTraining | kEvaluate | kMerge);
   table
       .add<&Recipe::eval_data>("eval_data", "",
                                "what to evaluate on, as data; each entry is a set, {NAME: FILE} "
@@ -124,26 +124,26 @@ void add_data_keys(KeyTable& table) {
   table
       .add<&Recipe::data_format>("data_format", DataFormat::automatic,
                                  "the form of the records; auto: the one that their fields show")
-      .verbs(kTraining | kEvaluate);
+      .verbs(kTraining | kEvaluate | kMerge);
   table
       .add<&Recipe::on_bad_record>(
           "on_bad_record", OnBadRecord::skip,
           "a record that cannot be learned from: skip leaves it out and names it, up to "
           "max_skipped; error trains nothing and names all of them")
-      .verbs(kTraining | kEvaluate);
+      .verbs(kTraining | kEvaluate | kMerge);
   table
       .add<&Recipe::max_skipped>(
           "max_skipped", "0.01",
           "the share of a file's records that may be left out because their fields cannot be read; "
           "of empty and too long records it is 0.5, or this where it is more")
       .range(kFraction)
-      .verbs(kTraining | kEvaluate);
+      .verbs(kTraining | kEvaluate | kMerge);
   table
       .add<&Recipe::ignore_fields>(
           "ignore_fields", "",
           "fields of records and of their messages that are read as if they were not there")
       .computed("none")
-      .verbs(kTraining | kEvaluate);
+      .verbs(kTraining | kEvaluate | kMerge);
   table
       .add<&Recipe::fields>("fields", "",
                             "which fields of the data stand for Snug's: {prompt: question, "
@@ -151,13 +151,13 @@ void add_data_keys(KeyTable& table) {
       .aliases({"column_map"})
       .computed("those that Snug knows")
       .pairs()
-      .verbs(kTraining | kEvaluate);
+      .verbs(kTraining | kEvaluate | kMerge);
   table
       .add<&Recipe::roles>("roles", "",
                            "which roles the names in the data stand for: {customer: user}")
       .computed("those that Snug knows")
       .pairs()
-      .verbs(kTraining | kEvaluate);
+      .verbs(kTraining | kEvaluate | kMerge);
   table
       .add<&Recipe::chat_template>("chat_template", "",
                                    "the chat template for messages: a name or a file")
@@ -377,8 +377,9 @@ void add_machine_keys(KeyTable& table) {
 
 void add_output_keys(KeyTable& table) {
   table.group("Output", kTraining, OnResume::ignored);
-  table.add<&Recipe::output_dir>("output_dir", "", "the run's folder")
-      .computed("runs/MODEL-METHOD");
+  table.add<&Recipe::output_dir>("output_dir", "", "the run's folder; of merge, the folder to make")
+      .computed("runs/MODEL-METHOD")
+      .verbs(kTraining | kMerge);
   table.add<&Recipe::overwrite_output_dir>("overwrite_output_dir", "false",
                                            "replace an existing run folder");
   table
@@ -437,6 +438,7 @@ std::vector<RecipeKey> make_table() {
   add_machine_keys(table);
   add_device_keys(table);
   add_output_keys(table);
+  add_merge_keys(table);
   add_generation_keys(table);
   add_recognised_keys(table);
   return table.take();

@@ -25,7 +25,8 @@ inline constexpr uint8_t kTraining = bit(Verb::train) | bit(Verb::plan);
 inline constexpr uint8_t kGenerate = bit(Verb::generate);
 inline constexpr uint8_t kScore = bit(Verb::score);
 inline constexpr uint8_t kEvaluate = bit(Verb::evaluate);
-inline constexpr uint8_t kEverywhere = kTraining | kGenerate | kScore | kEvaluate;
+inline constexpr uint8_t kMerge = bit(Verb::merge);
+inline constexpr uint8_t kEverywhere = kTraining | kGenerate | kScore | kEvaluate | kMerge;
 
 constexpr Range at_least(double least) { return {.least = least}; }
 inline constexpr double kMaxFloat = 1e30;  // fits f32, even multiplied by 10^8
@@ -198,5 +199,6 @@ void add_optimizer_keys(KeyTable& table);
 void add_loss_scale_keys(KeyTable& table);
 void add_device_keys(KeyTable& table);
 void add_generation_keys(KeyTable& table);
+void add_merge_keys(KeyTable& table);
 
 }  // namespace snug::formats

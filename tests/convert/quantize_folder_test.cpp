@@ -1,5 +1,5 @@
 // snug quantize's work against folders that transformers quantised (tests/goldens/nf4).
-#include "runtime/conversion/quantize_folder.h"
+#include "convert/folder/quantize_folder.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -23,8 +23,10 @@
 #include "runtime/loading/stored_weight.h"
 #include "runtime/tiny_run.h"
 
-namespace snug::runtime {
+namespace snug::convert {
 namespace {
+
+using namespace runtime;  // NOLINT: the folders are loaded by it
 
 namespace fs = std::filesystem;
 using base::DType;
@@ -335,4 +337,4 @@ INSTANTIATE_TEST_SUITE_P(All, NotFinite,
                                            std::numeric_limits<float>::quiet_NaN(), 3.4e38F));
 
 }  // namespace
-}  // namespace snug::runtime
+}  // namespace snug::convert

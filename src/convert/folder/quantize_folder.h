@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <memory>
 
-#include "runtime/saving/output_folder.h"
+#include "convert/folder/output_folder.h"
 
-namespace snug::runtime {
+namespace snug::convert {
 
 struct FolderQuantizeOptions {
   bool double_quant = true;
@@ -47,4 +47,4 @@ class FolderQuantizer {
   std::unique_ptr<const Impl> impl_;
 };
 
-}  // namespace snug::runtime
+}  // namespace snug::convert

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 
-namespace snug::runtime {
+namespace snug::convert {
 
 // What producing it needs; known before any weight is read.
 struct FolderCosts {
@@ -23,4 +23,4 @@ struct FolderReport {
 // free.
 void check_output(const std::filesystem::path& output, int64_t bytes);
 
-}  // namespace snug::runtime
+}  // namespace snug::convert

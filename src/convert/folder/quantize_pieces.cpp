@@ -1,7 +1,7 @@
 // Pieces are numbered. A worker takes the next number, reads and quantises into its own slots, and
 // waits until all earlier pieces have been handed in. At most kWorkers pieces, and so at most
 // kWorkers tensors, are in progress, so as many absmax buffers are used in turn.
-#include "runtime/conversion/quantize_pieces.h"
+#include "convert/folder/quantize_pieces.h"
 
 #include <algorithm>
 #include <array>
@@ -19,7 +19,7 @@
 #include "runtime/loading/read_transposed.h"
 #include "runtime/storage/check_finite.h"
 
-namespace snug::runtime {
+namespace snug::convert {
 namespace {
 
 using base::DType;
@@ -190,25 +190,27 @@ class Streaming {
     const int64_t width = base::size_of(from);
     const std::byte* values = buffers_.read(worker);
     if (tensor.transposed)
-      read_transposed(index_, *tensor.source, piece.first, piece.elements, buffers_.read(worker));
+      runtime::read_transposed(index_, *tensor.source, piece.first, piece.elements,
+                               buffers_.read(worker));
     else
       index_.read_range(*tensor.source, piece.first * width, piece.elements * width,
                         buffers_.read(worker));
-    check_finite(index_, *tensor.source,
-                 {from, values, piece.first, piece.elements, tensor.transposed});
+    runtime::check_finite(index_, *tensor.source,
+                          {from, values, piece.first, piece.elements, tensor.transposed});
     if (from != tensor.stored) {
-      convert(from, values, tensor.stored, buffers_.converted(worker), piece.elements);
+      runtime::convert(from, values, tensor.stored, buffers_.converted(worker), piece.elements);
       values = buffers_.converted(worker);
     }
     if (!tensor.quantised) {
-      check_rounded(index_, *tensor.source, {tensor.stored, values, piece.first, piece.elements});
+      runtime::check_rounded(index_, *tensor.source,
+                             {tensor.stored, values, piece.first, piece.elements});
       return values;
     }
     float* absmax = buffers_.absmax(piece.turn) + piece.first / formats::kNf4BlockSize;
     formats::quantize_nf4(tensor.stored, values, piece.elements, buffers_.codes(worker), absmax);
-    check_rounded_blocks(index_, *tensor.source, piece.first / formats::kNf4BlockSize,
-                         {absmax, static_cast<size_t>(formats::nf4_blocks(piece.elements))},
-                         tensor.transposed);
+    runtime::check_rounded_blocks(
+        index_, *tensor.source, piece.first / formats::kNf4BlockSize,
+        {absmax, static_cast<size_t>(formats::nf4_blocks(piece.elements))}, tensor.transposed);
     return reinterpret_cast<const std::byte*>(buffers_.codes(worker));
   }
 
@@ -277,4 +279,4 @@ void stream_tensors(const TensorIndex& index, std::span<const StreamedTensor> te
   Streaming(index, tensors, double_quant, open_file).run();
 }
 
-}  // namespace snug::runtime
+}  // namespace snug::convert

@@ -1,4 +1,4 @@
-#include "runtime/conversion/dequantize_folder.h"
+#include "convert/folder/dequantize_folder.h"
 
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@
 #include "models/stored/open_weights.h"
 #include "models/weights.h"
 
-namespace snug::runtime {
+namespace snug::convert {
 namespace {
 
 namespace fs = std::filesystem;
@@ -230,4 +230,4 @@ const FolderDequantizePlan& FolderDequantizer::plan() const { return impl_->plan
 
 FolderReport FolderDequantizer::write(const fs::path& output) const { return impl_->write(output); }
 
-}  // namespace snug::runtime
+}  // namespace snug::convert

@@ -1,11 +1,11 @@
-#include "runtime/saving/output_folder.h"
+#include "convert/folder/output_folder.h"
 
 #include <system_error>
 
 #include "base/byte_size.h"
 #include "base/error.h"
 
-namespace snug::runtime {
+namespace snug::convert {
 
 namespace fs = std::filesystem;
 
@@ -27,4 +27,4 @@ void check_output(const fs::path& output, int64_t bytes) {
         base::readable_byte_size(bytes - static_cast<int64_t>(space.available)));
 }
 
-}  // namespace snug::runtime
+}  // namespace snug::convert

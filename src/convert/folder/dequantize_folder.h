@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <memory>
 
-#include "runtime/saving/output_folder.h"
+#include "convert/folder/output_folder.h"
 
-namespace snug::runtime {
+namespace snug::convert {
 
 struct FolderDequantizePlan : FolderCosts {
   int64_t stacks = 0;         // stacks of experts
@@ -37,4 +37,4 @@ class FolderDequantizer {
   std::unique_ptr<const Impl> impl_;
 };
 
-}  // namespace snug::runtime
+}  // namespace snug::convert

@@ -1,5 +1,5 @@
 // snug dequantize's work on a folder as gpt-oss is published, with random weights.
-#include "runtime/conversion/dequantize_folder.h"
+#include "convert/folder/dequantize_folder.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include "base/temporary_folder.h"
 #include "runtime/mxfp4_folder.h"
 
-namespace snug::runtime {
+namespace snug::convert {
 namespace {
 
 namespace fs = std::filesystem;
@@ -88,4 +88,4 @@ TEST(DequantizeFolder, RefusesWhatItCannotConvert) {
 }
 
 }  // namespace
-}  // namespace snug::runtime
+}  // namespace snug::convert

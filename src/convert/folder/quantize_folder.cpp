@@ -1,4 +1,4 @@
-#include "runtime/conversion/quantize_folder.h"
+#include "convert/folder/quantize_folder.h"
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/seconds_since.h"
+#include "convert/folder/quantize_pieces.h"
 #include "formats/adapter/torch_name.h"
 #include "formats/folder/directory_transaction.h"
 #include "formats/folder/hf_folder.h"
@@ -22,10 +23,9 @@
 #include "models/families/families.h"
 #include "models/stored/open_weights.h"
 #include "models/weights.h"
-#include "runtime/conversion/quantize_pieces.h"
 #include "runtime/loading/stored_weight.h"
 
-namespace snug::runtime {
+namespace snug::convert {
 namespace {
 
 namespace fs = std::filesystem;
@@ -52,7 +52,7 @@ struct FilePlan {
 };
 
 DType stored_type(DType source, const FolderQuantizeOptions& options) {
-  return quantised_from(source, options.keep_fp32 ? DType::f32 : DType::bf16);
+  return runtime::quantised_from(source, options.keep_fp32 ? DType::f32 : DType::bf16);
 }
 
 void check_tensor(const TensorIndex& index, const IndexedTensor& tensor, const Weight& weight) {
@@ -253,4 +253,4 @@ const FolderQuantizePlan& FolderQuantizer::plan() const { return impl_->plan(); 
 
 FolderReport FolderQuantizer::write(const fs::path& output) const { return impl_->write(output); }
 
-}  // namespace snug::runtime
+}  // namespace snug::convert

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace snug::runtime {
+namespace snug::convert {
 
 // One tensor on its way from a source file to the file with the same position in the result.
 struct StreamedTensor {
@@ -35,4 +35,4 @@ using OpenFile = std::function<formats::SafetensorsWriter&(size_t file)>;
 void stream_tensors(const formats::TensorIndex& index, std::span<const StreamedTensor> tensors,
                     bool double_quant, const OpenFile& open_file);
 
-}  // namespace snug::runtime
+}  // namespace snug::convert
