@@ -51,19 +51,20 @@ GgufSlabs slabs_of(const GgufPart& part) {
   return {part.sizes[0], product_from(part.sizes, 1), part.steps[0], reach};
 }
 
-void gather_slabs(const GgufPart& part, int64_t first, int64_t count,
-                  std::span<const float> source, int64_t source_begin, std::span<float> values) {
+void gather_slabs(const GgufPart& part, int64_t first, int64_t count, std::span<const float> source,
+                  int64_t source_begin, std::span<float> values) {
   const GgufPart range = slab_range(part, first, count);
   SNUG_CHECK(std::ssize(values) == range.elements(), "room for {} values of {}", values.size(),
              range.elements());
   float* to = values.data();
-  for_each_row(range, 0, range.first - source_begin, [&](int64_t element, int64_t size, int64_t step) {
-    const float* from = source.data() + element;
-    if (step == 1)
-      to = std::copy_n(from, size, to);
-    else
-      for (int64_t i = 0; i < size; ++i) *to++ = from[i * step];
-  });
+  for_each_row(range, 0, range.first - source_begin,
+               [&](int64_t element, int64_t size, int64_t step) {
+                 const float* from = source.data() + element;
+                 if (step == 1)
+                   to = std::copy_n(from, size, to);
+                 else
+                   for (int64_t i = 0; i < size; ++i) *to++ = from[i * step];
+               });
 }
 
 void scatter_part(const GgufPart& part, std::span<const float> values, std::span<float> source) {

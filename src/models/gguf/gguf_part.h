@@ -35,8 +35,8 @@ GgufSlabs slabs_of(const GgufPart& part);
 
 // Fills `values` with `count` slabs of the part from slab `first` on. `source` holds the source's
 // elements from element `source_begin` on.
-void gather_slabs(const GgufPart& part, int64_t first, int64_t count,
-                  std::span<const float> source, int64_t source_begin, std::span<float> values);
+void gather_slabs(const GgufPart& part, int64_t first, int64_t count, std::span<const float> source,
+                  int64_t source_begin, std::span<float> values);
 
 // The inverse of gathering the whole part: writes its values to their elements of the whole source.
 void scatter_part(const GgufPart& part, std::span<const float> values, std::span<float> source);
