@@ -74,7 +74,7 @@ def edges():
         rows += [noise[6 + i] * np.float32(10.0) ** exponent for i, exponent in enumerate(range(-44, 38, 3))]
         rows += [np.clip(noise[40] * np.float32(1e38), -3.4e38, 3.4e38), noise[41] * np.float32(1e-45), noise[42] ** 9]
     # The largest is just below a power of two, where a logarithm is rounded up.
-    rows += [np.clip(noise[43 + i], -1, 1) * np.nextafter(np.float32(2.0**power), np.float32(0)) for i, power in enumerate((-60, -3, 0, 1, 5, 40))]
+    rows += [np.clip(noise[43 + i], -1, 1) * np.nextafter(np.float32(2.0**power), np.float32(0)) for i, power in enumerate((-60, -3, 0, 1, 5, 40, 128))]
     return np.ascontiguousarray(np.stack(rows).astype(np.float32))
 
 

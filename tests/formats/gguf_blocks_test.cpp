@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "../base/captured_stream.h"
 #include "base/checksum.h"
 #include "base/random.h"
 #include "formats/folder/safetensors_file.h"
@@ -135,15 +136,17 @@ TEST(GgufBlocks, BlocksNeedNoAlignmentAndKnowNoNeighbours) {
   }
 }
 
-TEST(GgufBlocksDeathTest, SizesMustFit) {
+TEST(GgufBlocksDeath, SizesMustFit) {
   const Values values(300);
   Bytes blocks(34 * 9);
-  EXPECT_DEATH(quantise_blocks(GgmlType::q8_0, values, blocks), "300 values of q8_0 are no whole");
-  EXPECT_DEATH(quantise_blocks(GgmlType::q8_0, std::span(values).first(256), blocks),
-               "256 values of q8_0 have 272 bytes, not 306");
-  EXPECT_DEATH(
-      quantise_blocks(GgmlType::q2_k, std::span(values).first(256), std::span(blocks).first(84)),
-      "nothing is quantised to q2_k");
+  const auto row = std::span(values).first(256);
+  EXPECT_TRUE(testing::dies([&] { quantise_blocks(GgmlType::q8_0, values, blocks); },
+                            "300 values of q8_0 are no whole blocks of 32"));
+  EXPECT_TRUE(testing::dies([&] { quantise_blocks(GgmlType::q8_0, row, blocks); },
+                            "256 values of q8_0 have 272 bytes, not 306"));
+  EXPECT_TRUE(
+      testing::dies([&] { quantise_blocks(GgmlType::q2_k, row, std::span(blocks).first(84)); },
+                    "nothing is quantised to q2_k"));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Values stored as floats. The loops have no branches, so that compilers use vectors.
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "base/dtype.h"
@@ -22,15 +23,18 @@ void store_bits(uint16_t bits, uint8_t* bytes, int64_t index) {
 // What base::to_float16 gives for a number, computed in all three ranges to choose without a
 // branch.
 uint16_t half_bits(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  const uint32_t magnitude = bits & 0x7fffffffU;
+  const auto bits = std::bit_cast<int32_t>(value);
+  const int32_t magnitude = bits & 0x7fffffff;
   // Adding 0.5 aligns the mantissa to multiples of 2^-24, the unit of subnormal halves.
-  const float aligned = std::bit_cast<float>(magnitude) + 0.5F;
-  const uint32_t subnormal = std::bit_cast<uint32_t>(aligned) - 0x3f000000U;
-  const uint32_t normal = (magnitude + 0xfffU + ((magnitude >> 13) & 1U) - 0x38000000U) >> 13;
-  uint32_t half = magnitude < 0x38800000U ? subnormal : normal;
-  half = magnitude >= 0x477ff000U ? 0x7c00U : half;
-  return static_cast<uint16_t>((bits >> 16 & 0x8000U) | half);
+  const float aligned = std::fabs(value) + 0.5F;
+  const int32_t subnormal = std::bit_cast<int32_t>(aligned) - 0x3f000000;
+  const int32_t normal = (magnitude + 0xfff + ((magnitude >> 13) & 1) - 0x38000000) >> 13;
+  // Chosen by masks: compilers make branches of conditions.
+  const int32_t is_subnormal = (magnitude - 0x38800000) >> 31;
+  const int32_t is_finite = (magnitude - 0x477ff000) >> 31;
+  const int32_t finite = (subnormal & is_subnormal) | (normal & ~is_subnormal);
+  const int32_t half = (finite & is_finite) | (0x7c00 & ~is_finite);
+  return static_cast<uint16_t>((bits >> 16 & 0x8000) | half);
 }
 
 }  // namespace

@@ -35,22 +35,25 @@ uint8_t exponent_of(float largest) {
   return static_cast<uint8_t>(exponent + 127);
 }
 
-// The code whose value is nearest, the lowest of several.
+// Half-way between the values of a code and the next, for codes 0 to 6. Infinite if the next value
+// is.
+std::array<float, 7> midpoints(float scale) {
+  std::array<float, 7> middles;
+  for (size_t i = 0; i < middles.size(); ++i)
+    middles[i] = kDoubledFp4[i] * scale * 0.5F + kDoubledFp4[i + 1] * scale * 0.5F;
+  return middles;
+}
+
+// The code whose value is nearest; of two, the one nearer to 0, and never -0. A magnitude has the
+// code of as many midpoints as lie below it.
 std::array<uint8_t, kMxfp4Values> nearest_codes(const float* values, float scale) {
-  std::array<float, kMxfp4Values> distances;
   std::array<int32_t, kMxfp4Values> codes{};
-  for (size_t i = 0; i < kMxfp4Values; ++i) distances[i] = std::fabs(values[i]);
-  for (int code = 1; code < 16; ++code) {
-    const float candidate = kDoubledFp4[static_cast<size_t>(code)] * scale;
-    for (size_t i = 0; i < kMxfp4Values; ++i) {
-      const float distance = std::fabs(candidate - values[i]);
-      codes[i] = distance < distances[i] ? code : codes[i];
-      distances[i] = distance < distances[i] ? distance : distances[i];
-    }
-  }
-  std::array<uint8_t, kMxfp4Values> narrow;
-  for (size_t i = 0; i < kMxfp4Values; ++i) narrow[i] = static_cast<uint8_t>(codes[i]);
-  return narrow;
+  for (const float middle : midpoints(scale))
+    for (size_t i = 0; i < kMxfp4Values; ++i) codes[i] += std::fabs(values[i]) > middle ? 1 : 0;
+  std::array<uint8_t, kMxfp4Values> signed_codes;
+  for (size_t i = 0; i < kMxfp4Values; ++i)
+    signed_codes[i] = static_cast<uint8_t>(codes[i] + (values[i] < 0 && codes[i] > 0 ? 8 : 0));
+  return signed_codes;
 }
 
 }  // namespace
