@@ -223,7 +223,8 @@ def write_for_wrapper(folder: pathlib.Path) -> None:
     tensors = load_file(folder / "adapter/adapter_model.safetensors")
     save_file({name.replace("base_model.model.model.", adapter_forms.LANGUAGE_MODEL): value for name, value in tensors.items()}, adapter / "adapter_model.safetensors")
     config = json.loads((folder / "adapter/adapter_config.json").read_text())
-    config["target_modules"] = r".*language_model.*\.({})".format("|".join(name.split(".")[-1] for name in config["target_modules"]))
+    modules = sorted({name.split(".")[-3] for name in tensors if ".lora_A." in name})
+    config["target_modules"] = r".*language_model.*\.({})".format("|".join(modules))
     (adapter / "adapter_config.json").write_text(json.dumps(config))
 
 
