@@ -12,6 +12,7 @@
 #include "formats/adapter/torch_name.h"
 #include "formats/folder/safetensors_header.h"
 #include "formats/gguf/blocks.h"
+#include "models/families/families.h"
 #include "models/gguf/imported_config.h"
 #include "models/weights.h"
 
