@@ -7,27 +7,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
-#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "base/file.h"
-#include "formats/gguf/ggml_type.h"
-#include "formats/gguf/metadata.h"
+#include "formats/gguf/gguf_header.h"
 
 namespace snug::formats {
-
-struct GgufTensorInfo {
-  std::string name;  // "blk.0.attn_q.weight"
-  // As in Hugging Face's folders, the slowest axis first: (out, in). Files have them reversed.
-  std::vector<int64_t> shape;
-  GgmlType type = GgmlType::f32;
-  int64_t begin = 0;  // in bytes from the start of the file
-
-  int64_t elements() const;
-  int64_t bytes() const { return stored_bytes(type, elements()); }
-};
 
 class GgufFile {
  public:
@@ -37,8 +24,10 @@ class GgufFile {
   explicit GgufFile(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return file_.path(); }
-  const Metadata& metadata() const { return metadata_; }
-  const std::vector<GgufTensorInfo>& tensors() const { return tensors_; }  // in the file's order
+  const Metadata& metadata() const { return header_.metadata; }
+  const std::vector<GgufTensorInfo>& tensors() const {
+    return header_.tensors;
+  }  // in the file's order
   const GgufTensorInfo* find(std::string_view name) const;
 
   // Reads bytes of the tensor from its byte `offset` on.
@@ -46,9 +35,8 @@ class GgufFile {
 
  private:
   base::File file_;
-  Metadata metadata_;
-  std::vector<GgufTensorInfo> tensors_;
-  std::unordered_map<std::string_view, size_t> by_name_;
+  GgufHeader header_;
+  std::unordered_map<std::string_view, size_t> by_name_;  // keys point into header_
 };
 
 }  // namespace snug::formats

@@ -1,6 +1,7 @@
 // Writes a GGUF file, version 3, with an alignment of 32 bytes: first everything that describes it,
-// then the tensors' data in the declared order, piece by piece. Not thread-safe. A file that is not
-// finished is removed.
+// then the tensors' data in the declared order, piece by piece. The file is written as
+// PATH.snug-tmp, which finish() syncs and renames; a writer that is destroyed before finish()
+// leaves nothing behind. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +31,8 @@ int64_t gguf_file_bytes(const Metadata& metadata, const std::vector<GgufTensorSp
 
 class GgufWriter {
  public:
-  // Creates the file, which must not exist. Throws UserError where that fails.
+  // Creates PATH.snug-tmp in its full size. Throws UserError where that fails. Metadata have no
+  // general.alignment.
   GgufWriter(const std::filesystem::path& path, const Metadata& metadata,
              std::vector<GgufTensorSpec> tensors);
   ~GgufWriter();
@@ -39,15 +41,20 @@ class GgufWriter {
 
   // Appends to the data of the tensor that is being written; the next begins where one is full.
   void write(std::span<const std::byte> bytes);
-  // Syncs the file. Every tensor must be full.
+  // Syncs and renames. Every tensor must be full.
   void finish();
 
  private:
+  // Pads a tensor that is full, and goes on to the next that has bytes.
+  void next_tensor();
+  void discard();
+
   std::filesystem::path path_;
   std::vector<GgufTensorSpec> tensors_;
   base::File file_;
   size_t current_ = 0;
-  int64_t written_ = 0;  // of the current tensor
+  int64_t written_ = 0;   // of the current tensor
+  int64_t position_ = 0;  // in the file
   bool finished_ = false;
 };
 

@@ -4,17 +4,20 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
 
 namespace snug::formats {
 
-// A value by its type in the file. A reader widens integers of 8 and 16 bits; a writer writes each
-// type as it is here.
-using MetadataValue = std::variant<uint32_t, int32_t, uint64_t, int64_t, float, double, bool,
-                                   std::string, std::vector<int32_t>, std::vector<uint32_t>,
-                                   std::vector<float>, std::vector<bool>, std::vector<std::string>>;
+// A value by its type in the file. A reader widens integers of 8 and 16 bits, alone and in arrays;
+// a writer writes each type as it is here.
+using MetadataValue =
+    std::variant<uint32_t, int32_t, uint64_t, int64_t, float, double, bool, std::string,
+                 std::vector<int32_t>, std::vector<uint32_t>, std::vector<float>, std::vector<bool>,
+                 std::vector<std::string>, std::vector<int64_t>, std::vector<uint64_t>,
+                 std::vector<double>>;
 
 class Metadata {
  public:
@@ -27,6 +30,7 @@ class Metadata {
 
  private:
   std::vector<std::pair<std::string, MetadataValue>> pairs_;
+  std::unordered_map<std::string, size_t> by_key_;
 };
 
 }  // namespace snug::formats

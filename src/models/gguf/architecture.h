@@ -6,31 +6,26 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/gguf/metadata.h"
 #include "models/config/config.h"
+#include "models/gguf/gguf_part.h"
 
 namespace snug::models {
 
-// How the values of a GGUF tensor follow from those of the folder's.
-enum class GgufChange : uint8_t {
-  none,
-  rotary_halves,  // the rows of each head in llama.cpp's order of rotary pairs (q and k of llama)
-  plus_one,       // a norm whose folder holds its weight less one (gemma)
-  transposed,     // (in, out) in the folder (gpt2)
-};
-
 struct GgufTensor {
   std::string name;            // "blk.0.attn_q.weight"
-  std::vector<int64_t> shape;  // (out, in)
-  // The folder's tensors of which it consists, one after another along the first axis: one tensor;
-  // a matrix of each expert; or several that llama.cpp wants in one.
-  std::vector<std::string> sources;
-  GgufChange change = GgufChange::none;
-  int64_t heads = 0;        // for rotary_halves
+  std::vector<int64_t> shape;  // the slowest axis first: (out, in)
+  // Elements of the folder's tensors, one part after another; each holds whole rows.
+  std::vector<GgufPart> parts;
+  // A value of the file is (the folder's value + added) * factor: a norm whose folder holds its
+  // weight less one, and scales that llama.cpp does not have.
+  float added = 0.0F;
+  float factor = 1.0F;
   bool keeps_fp32 = false;  // whatever the file's type: norms, biases, routers
-  // The values of a tensor that no folder has (rotary factors).
+  // The values of a tensor that no folder has, which then has no parts: rotary factors.
   std::vector<float> values{};
 };
 
@@ -38,10 +33,18 @@ struct GgufModel {
   std::string architecture;            // "llama", "qwen2", ...
   formats::Metadata hyper_parameters;  // "llama.block_count", ...
   std::vector<GgufTensor> tensors;     // in the order of the model
+  // What llama.cpp computes in another way than the model was trained, each a sentence.
+  std::vector<std::string> differences;
 };
 
-// `config_json`: the folder's config.json. Throws UserError for a model that llama.cpp has no
-// architecture for.
+// `config_json`: the folder's config.json. Throws UserError for a model that llama.cpp does not
+// run, or not with these settings, naming them.
 GgufModel gguf_model(const ModelConfig& config, const nlohmann::json& config_json);
+
+// The families of Snug (model_type) whose files have this architecture: "llama" is that of llama,
+// mistral and mixtral. Empty: none.
+std::vector<std::string_view> families_of_architecture(std::string_view architecture);
+// All architectures for messages: "llama, qwen2, ...".
+std::string architecture_names();
 
 }  // namespace snug::models

@@ -1,0 +1,189 @@
+#include "models/gguf/architecture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "models/families/families.h"
+#include "models/gguf/gguf_family.h"
+#include "models/gguf/gguf_tensors.h"
+
+namespace snug::models {
+namespace {
+
+using formats::Metadata;
+
+// Sets keys that begin with the architecture's name.
+class GgufKeys {
+ public:
+  GgufKeys(std::string architecture, Metadata& metadata)
+      : architecture_(std::move(architecture)), metadata_(metadata) {}
+  void count(std::string_view key, int64_t value) const { set(key, static_cast<uint32_t>(value)); }
+  void number(std::string_view key, double value) const { set(key, static_cast<float>(value)); }
+  void set(std::string_view key, formats::MetadataValue value) const {
+    metadata_.set(fmt::format("{}.{}", architecture_, key), std::move(value));
+  }
+
+ private:
+  std::string architecture_;
+  Metadata& metadata_;
+};
+
+// The positions that the model was trained with, which not every family limits.
+int64_t context_length(const ModelConfig& config, const nlohmann::json& json) {
+  constexpr int64_t kUnlimited = int64_t{1} << 30;
+  if (config.max_position < kUnlimited) return config.max_position;
+  for (const char* key : {"n_positions", "seq_length"})
+    if (json.contains(key) && json[key].is_number_integer()) return json[key].get<int64_t>();
+  return config.has_encoder() ? 512 : 2048;
+}
+
+void set_shape(const GgufKeys& keys, const ModelConfig& config, const nlohmann::json& json) {
+  const int64_t decoder_layers = config.num_layers - config.encoder_layers;
+  keys.count("block_count", config.has_encoder() ? config.encoder_layers : decoder_layers);
+  if (config.has_encoder()) keys.count("decoder_block_count", decoder_layers);
+  keys.count("context_length", context_length(config, json));
+  keys.count("embedding_length", config.hidden_size);
+  keys.count("feed_forward_length", config.intermediate_size);
+  keys.count("vocab_size", config.vocab_size);
+  keys.count("attention.head_count", config.num_heads);
+  keys.count("attention.head_count_kv", config.num_kv_heads);
+  keys.count("attention.key_length", config.head_dim);
+  keys.count("attention.value_length", config.head_dim);
+}
+
+void set_norms(const GgufKeys& keys, const Stack& stack) {
+  const bool is_layer_norm = stack.final_norm.form == NormForm::layer;
+  if (is_layer_norm || stack.encoder)
+    keys.number("attention.layer_norm_epsilon", stack.final_norm.epsilon);
+  if (!is_layer_norm) keys.number("attention.layer_norm_rms_epsilon", stack.final_norm.epsilon);
+}
+
+// llama.cpp multiplies yarn's table by 0.1 ln(factor) + 1, and by attn_factor.
+void set_yarn(const GgufKeys& keys, const RopeConfig& rope) {
+  keys.number("rope.scaling.yarn_beta_fast", rope.beta_fast);
+  keys.number("rope.scaling.yarn_beta_slow", rope.beta_slow);
+  const double theirs = 0.1 * std::log(rope.factor) + 1.0;
+  const auto rest = static_cast<float>(rope.attention_factor / theirs);
+  if (std::abs(rest - 1.0F) > 1e-6F) keys.number("rope.scaling.attn_factor", rest);
+}
+
+void set_rotary(const GgufKeys& keys, const ModelConfig& config) {
+  if (config.positions != Positions::rotary) return;
+  const RopeConfig& rope = config.rope;
+  keys.count("rope.dimension_count", config.rotary_width());
+  keys.number("rope.freq_base", rope.theta);
+  if (config.local_rope) keys.number("rope.freq_base_swa", config.local_rope->theta);
+  if (rope.scaling == RopeScaling::linear || rope.scaling == RopeScaling::yarn) {
+    keys.set("rope.scaling.type", std::string(base::word_of(rope.scaling)));
+    keys.number("rope.scaling.factor", rope.factor);
+  }
+  if (rope.scaling == RopeScaling::yarn) set_yarn(keys, rope);
+  const bool is_long = rope.scaling == RopeScaling::longrope;
+  if (rope.scaling == RopeScaling::yarn || is_long)
+    keys.count("rope.scaling.original_context_length", rope.original_max_position);
+  if (is_long) keys.number("rope.scaling.attn_factor", rope.attention_factor);
+}
+
+// The largest window of the layers; 0 where there is none.
+int64_t window_in(const ModelConfig& config) {
+  return config.windows.empty() ? 0 : *std::ranges::max_element(config.windows);
+}
+
+void set_windows(const GgufKeys& keys, const GgufFamily& family, const ModelConfig& config) {
+  const int64_t window = window_in(config);
+  if (window == 0 || family.window_period == 0) return;
+  keys.count("attention.sliding_window", window);
+  std::vector<bool> has_window;
+  bool is_usual = true;
+  for (int64_t layer = 0; layer < config.num_layers; ++layer) {
+    has_window.push_back(config.window_of(layer) > 0);
+    is_usual &= has_window.back() == (layer % family.window_period < family.window_period - 1);
+  }
+  if (!is_usual) keys.set("attention.sliding_window_pattern", has_window);
+}
+
+void set_experts(const GgufKeys& keys, const ModelConfig& config) {
+  if (config.num_experts == 0) return;
+  keys.count("expert_count", config.num_experts);
+  keys.count("expert_used_count", config.chosen_experts);
+  keys.count("expert_feed_forward_length", config.expert_size);
+}
+
+void set_others(const GgufKeys& keys, const GgufFamily& family, const ModelConfig& config) {
+  if (config.attention_softcap > 0) keys.number("attn_logit_softcapping", config.attention_softcap);
+  if (config.logit_softcap > 0) keys.number("final_logit_softcapping", config.logit_softcap);
+  if (config.relative_buckets > 0)
+    keys.count("attention.relative_buckets_count", config.relative_buckets);
+  if (config.has_encoder()) keys.count("decoder_start_token_id", config.decoder_start_id);
+  if (family.architecture == "gptneox") keys.set("use_parallel_residual", config.parallel_residual);
+  if (family.architecture == "stablelm") keys.set("use_parallel_residual", false);
+  if (family.architecture == "falcon") keys.set("tensor_data_layout", std::string("jploski"));
+}
+
+std::vector<std::string> differences(const GgufFamily& family, const ModelConfig& config,
+                                     const Stack& stack) {
+  std::vector<std::string> list;
+  if (const int64_t window = window_in(config); window > 0 && family.window_period == 0)
+    list.push_back(
+        fmt::format("llama.cpp has no sliding window for {}: it sees all tokens, so "
+                    "texts of more than {} tokens are read in another way than in "
+                    "training",
+                    family.architecture, window));
+  if (config.rope.scaling == RopeScaling::dynamic)
+    list.push_back(
+        fmt::format("llama.cpp has no dynamic rope_scaling: texts of more than {} "
+                    "tokens are read without it",
+                    config.max_position));
+  if (config.rope.scaling == RopeScaling::yarn && !config.rope.truncate)
+    list.emplace_back("llama.cpp rounds the ends of yarn's ramp, which truncate=false does not");
+  if (config.gelu_tanh) return list;
+  for (const Branch& branch : stack.layer(0).branches)
+    if (const auto* mlp = std::get_if<Mlp>(&branch.block);
+        mlp != nullptr && mlp->activation == Activation::gelu)
+      list.emplace_back("llama.cpp computes gelu in its tanh form, the model in its exact form");
+  return list;
+}
+
+}  // namespace
+
+GgufModel gguf_model(const ModelConfig& config, const nlohmann::json& config_json) {
+  const GgufFamily& family = gguf_family(config.model_type);
+  const Stack stack = stack_of(config);
+  check_runs_in_llama_cpp(family, config, stack);
+  GgufModel model;
+  model.architecture = family.architecture;
+  const GgufKeys keys(model.architecture, model.hyper_parameters);
+  set_shape(keys, config, config_json);
+  set_norms(keys, stack);
+  set_rotary(keys, config);
+  set_windows(keys, family, config);
+  set_experts(keys, config);
+  set_others(keys, family, config);
+  model.tensors = gguf_tensors(family, config, stack);
+  model.differences = differences(family, config, stack);
+  return model;
+}
+
+std::vector<std::string_view> families_of_architecture(std::string_view architecture) {
+  std::vector<std::string_view> list;
+  for (const GgufFamily& family : gguf_families())
+    if (family.architecture == architecture) list.push_back(family.model_type);
+  return list;
+}
+
+std::string architecture_names() {
+  std::string names;
+  std::string_view last;
+  for (const GgufFamily& family : gguf_families()) {
+    if (family.architecture != last)
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", family.architecture);
+    last = family.architecture;
+  }
+  return names;
+}
+
+}  // namespace snug::models

@@ -1,0 +1,167 @@
+#include "models/gguf/gguf_family.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <variant>
+
+#include "base/error.h"
+
+namespace snug::models {
+namespace {
+
+constexpr GgufFamily llama_like(std::string_view model_type) {
+  return {.model_type = model_type,
+          .architecture = "llama",
+          .rotary_in_turns = true,
+          .own_head_dim = true,
+          .output_bias = true,
+          .rotary_factors = true};
+}
+
+constexpr std::array kGgufFamilies{
+    llama_like("llama"),
+    llama_like("mistral"),
+    llama_like("mixtral"),
+    GgufFamily{.model_type = "qwen2", .architecture = "qwen2"},
+    GgufFamily{.model_type = "qwen3", .architecture = "qwen3", .own_head_dim = true},
+    GgufFamily{.model_type = "qwen3_moe", .architecture = "qwen3moe", .own_head_dim = true},
+    GgufFamily{.model_type = "gemma",
+               .architecture = "gemma",
+               .head = GgufHead::tied,
+               .own_head_dim = true},
+    GgufFamily{.model_type = "gemma2",
+               .architecture = "gemma2",
+               .head = GgufHead::tied,
+               .own_head_dim = true,
+               .window_period = 2},
+    GgufFamily{.model_type = "gemma3_text",
+               .architecture = "gemma3",
+               .own_head_dim = true,
+               .window_period = 6},
+    GgufFamily{
+        .model_type = "phi", .architecture = "phi2", .head = GgufHead::own, .output_bias = true},
+    GgufFamily{.model_type = "phi3", .architecture = "phi3"},
+    GgufFamily{.model_type = "gpt2", .architecture = "gpt2", .output_bias = true},
+    GgufFamily{.model_type = "gpt_neox",
+               .architecture = "gptneox",
+               .head = GgufHead::own,
+               .output_bias = true,
+               .needs_biases = true},
+    GgufFamily{.model_type = "bloom", .architecture = "bloom", .output_bias = true},
+    GgufFamily{.model_type = "falcon",
+               .architecture = "falcon",
+               .attention_norm = "attn_norm_2",
+               .mlp_norm = "attn_norm"},
+    GgufFamily{.model_type = "olmo2", .architecture = "olmo2", .head = GgufHead::own},
+    GgufFamily{.model_type = "stablelm", .architecture = "stablelm", .head = GgufHead::own},
+    GgufFamily{.model_type = "gpt_oss",
+               .architecture = "gpt-oss",
+               .head = GgufHead::own,
+               .own_head_dim = true,
+               .output_bias = true,
+               .needs_biases = true,
+               .window_period = 2,
+               .mlp_norm = "post_attention_norm"},
+    GgufFamily{.model_type = "t5", .architecture = "t5", .own_head_dim = true},
+    GgufFamily{.model_type = "mt5", .architecture = "t5", .own_head_dim = true},
+};
+
+// The settings of the published models, which llama.cpp computes with.
+constexpr double kGateLimit = 7.0;
+constexpr double kGateAlpha = 1.702;
+constexpr int64_t kRelativeDistance = 128;
+
+[[noreturn]] void refuse_setting(const GgufFamily& family, std::string_view key,
+                                 const std::string& what) {
+  base::throw_user_error(
+      "this model cannot be a GGUF file: {} in config.json {}. snug merge and snug dequantize "
+      "write folders for programs that read Hugging Face's format",
+      key, fmt::format(fmt::runtime(what), fmt::arg("arch", family.architecture)));
+}
+
+void check_attention(const GgufFamily& family, const ModelConfig& config) {
+  if (!family.own_head_dim && config.head_dim * config.num_heads != config.hidden_size)
+    refuse_setting(family, "head_dim",
+                   fmt::format("is {}, but heads of llama.cpp's {{arch}} have hidden_size / "
+                               "num_attention_heads = {} elements",
+                               config.head_dim, config.hidden_size / config.num_heads));
+  if (config.rope.scaling == RopeScaling::llama3 && !family.rotary_factors)
+    refuse_setting(family, "rope_scaling",
+                   "is llama3, which llama.cpp has for llama and not for {arch}");
+  if (config.relative_distance != 0 && config.relative_distance != kRelativeDistance)
+    refuse_setting(family, "relative_attention_max_distance",
+                   fmt::format("is {}; llama.cpp's {{arch}} has {}", config.relative_distance,
+                               kRelativeDistance));
+}
+
+void check_blocks(const GgufFamily& family, const ModelConfig& config, const Stack& stack) {
+  for (int64_t layer = 0; layer < stack.layer_count(); ++layer)
+    for (const Branch& branch : stack.layer(layer).branches) {
+      const auto* attention = std::get_if<AttentionBlock>(&branch.block);
+      if (attention != nullptr && attention->output.bias && !family.output_bias)
+        refuse_setting(family, family.architecture == "falcon" ? "bias" : "attention_bias",
+                       "is true, but the output projection of llama.cpp's {arch} has no bias");
+    }
+  if (!config.dense_layers.empty())
+    refuse_setting(family, "mlp_only_layers or decoder_sparse_step",
+                   "leaves layers without experts; in llama.cpp's {arch} every layer has them");
+  if (config.num_experts > 0 && !config.normalize_experts)
+    refuse_setting(family, "norm_topk_prob",
+                   "is false; llama.cpp's {arch} divides the weights of experts by their sum");
+  if (config.gate_limit != 0 &&
+      (static_cast<float>(config.gate_limit) != static_cast<float>(kGateLimit) ||
+       static_cast<float>(config.gate_alpha) != static_cast<float>(kGateAlpha)))
+    refuse_setting(family, "swiglu_limit and swiglu_alpha",
+                   fmt::format("are {} and {}; llama.cpp's {{arch}} has {} and {}",
+                               config.gate_limit, config.gate_alpha, kGateLimit, kGateAlpha));
+}
+
+}  // namespace
+
+std::span<const GgufFamily> gguf_families() { return kGgufFamilies; }
+
+const GgufFamily& gguf_family(std::string_view model_type) {
+  std::string names;
+  for (const GgufFamily& family : kGgufFamilies) {
+    if (family.model_type == model_type) return family;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", family.model_type);
+  }
+  base::throw_user_error(
+      "llama.cpp runs no model of the family \"{}\", so it cannot be a GGUF file. It runs, of the "
+      "families of snug: {}",
+      model_type, names);
+}
+
+void check_runs_in_llama_cpp(const GgufFamily& family, const ModelConfig& config,
+                             const Stack& stack) {
+  check_attention(family, config);
+  check_blocks(family, config, stack);
+  if (family.head == GgufHead::tied && !stack.tied_head)
+    refuse_setting(family, "tie_word_embeddings",
+                   "is false: the head has weights of its own, and llama.cpp's {arch} computes "
+                   "logits from the embedding");
+  if (family.architecture == "falcon" && config.positions == Positions::alibi)
+    refuse_setting(family, "alibi", "is true (Falcon-RW); llama.cpp's {arch} rotates");
+  if (family.architecture == "falcon" && !config.parallel_residual)
+    refuse_setting(family, "parallel_attn",
+                   "is false; the blocks of llama.cpp's {arch} stand side by side");
+  if (family.architecture == "gemma2" &&
+      (config.attention_softcap == 0 || config.logit_softcap == 0))
+    refuse_setting(family, "attn_logit_softcapping or final_logit_softcapping",
+                   "is null; scores and logits of llama.cpp's {arch} are capped");
+}
+
+double gguf_score_scale(const GgufFamily& family, const ModelConfig& config) {
+  // Gemma 2 and 3 of 27B, which llama.cpp knows by their layers.
+  const bool is_27b = (family.architecture == "gemma2" && config.num_layers == 46) ||
+                      (family.architecture == "gemma3" && config.num_layers == 62);
+  if (family.architecture == "t5") return 1.0;
+  const int64_t width = is_27b ? config.hidden_size / config.num_heads : config.head_dim;
+  return 1.0 / std::sqrt(static_cast<double>(width));
+}
+
+}  // namespace snug::models

@@ -1,0 +1,49 @@
+// How each family of Snug is called in llama.cpp, and in what llama.cpp's families differ from each
+// other. Everything else follows from the family's blocks.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "models/blocks.h"
+#include "models/config/config.h"
+
+namespace snug::models {
+
+// The tensors that the logits are computed from.
+enum class GgufHead : uint8_t {
+  any,   // output.weight, or without it the embedding
+  own,   // output.weight: where the head is tied, the embedding is written twice
+  tied,  // the embedding alone
+};
+
+struct GgufFamily {
+  std::string_view model_type;    // in config.json
+  std::string_view architecture;  // general.architecture
+  GgufHead head = GgufHead::any;
+  // Rotary pairs are neighbouring elements of a head, so rows of queries and keys are reordered.
+  bool rotary_in_turns = false;
+  bool own_head_dim = false;    // heads may have other sizes than hidden_size / heads
+  bool output_bias = false;     // the output projection may have a bias
+  bool needs_biases = false;    // biases are read where the model has none: zeros are written
+  bool rotary_factors = false;  // a tensor divides the rotary frequencies (llama3)
+  // Of `period` layers all but the last have the window, unless the file has a list of them; 0: all
+  // layers see everything.
+  int64_t window_period = 0;
+  // Names of the norms before the blocks, where these do not share one.
+  std::string_view attention_norm = "attn_norm";
+  std::string_view mlp_norm = "ffn_norm";
+};
+
+std::span<const GgufFamily> gguf_families();
+// Throws UserError, naming the families that llama.cpp runs, for one that it does not.
+const GgufFamily& gguf_family(std::string_view model_type);
+
+// Throws UserError for a setting of the model that the architecture does not have.
+void check_runs_in_llama_cpp(const GgufFamily& family, const ModelConfig& config,
+                             const Stack& stack);
+
+// The factor of attention scores that llama.cpp applies.
+double gguf_score_scale(const GgufFamily& family, const ModelConfig& config);
+
+}  // namespace snug::models
