@@ -90,33 +90,35 @@ constexpr auto kFingerprints = std::to_array<std::pair<std::string_view, std::st
     {"7fc505bd3104ca10", "viking"},
 });
 
-json split(std::string_view pattern) {
+json split_step(std::string_view pattern) {
   return {{"type", "Split"},
           {"pattern", {{"Regex", pattern}}},
           {"behavior", "Isolated"},
           {"invert", false}};
 }
 
-json digits(bool individual) { return {{"type", "Digits"}, {"individual_digits", individual}}; }
+json digits_step(bool individual) {
+  return {{"type", "Digits"}, {"individual_digits", individual}};
+}
 
-json byte_level(bool divides) {
+json byte_level_step(bool divides) {
   return {{"type", "ByteLevel"},
           {"add_prefix_space", false},
           {"trim_offsets", true},
           {"use_regex", divides}};
 }
 
-std::string sequence(json steps) {
+std::string sequence_text(json steps) {
   if (steps.size() == 1) return steps[0].dump();
   return json{{"type", "Sequence"}, {"pretokenizers", std::move(steps)}}.dump();
 }
 
 // The words that a pattern finds, and their bytes.
-std::string patterns(const std::vector<std::string>& all) {
+std::string patterns_text(const std::vector<std::string>& all) {
   json steps = json::array();
-  for (const std::string& pattern : all) steps.push_back(split(pattern));
-  steps.push_back(byte_level(false));
-  return sequence(std::move(steps));
+  for (const std::string& pattern : all) steps.push_back(split_step(pattern));
+  steps.push_back(byte_level_step(false));
+  return sequence_text(std::move(steps));
 }
 
 // Words of cl100k_base, with the given run of digits and run of letters.
@@ -154,9 +156,9 @@ constexpr const char* kBloomWords = " ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u096
 
 std::vector<ByteLevelRule> make_rules() {
   const std::string contraction = "(?i:'s|'t|'re|'ve|'m|'ll|'d)?";
-  const std::string single = sequence({digits(true), byte_level(true)});
-  const std::string words = byte_level(true).dump();
-  const std::string cl100k_threes = patterns({cl100k("\\p{N}{1,3}")});
+  const std::string single = sequence_text({digits_step(true), byte_level_step(true)});
+  const std::string words = byte_level_step(true).dump();
+  const std::string cl100k_threes = patterns_text({cl100k("\\p{N}{1,3}")});
   return {
       {.names = {"gpt-2", "phi-2", "jais", "gigachat", "a.x-4.0", "mellum", "exaone4", "trillion",
                  "granite-docling"},
@@ -166,10 +168,10 @@ std::vector<ByteLevelRule> make_rules() {
                  "mellum2"},
        .pre_tokenizer = single},
       {.names = {"qwen2", "deepseek-r1-qwen", "stablelm2", "kormo", "f2llmv2", "megrez", "hunyuan"},
-       .pre_tokenizer = patterns({cl100k("\\p{N}")}),
+       .pre_tokenizer = patterns_text({cl100k("\\p{N}")}),
        .composes = true},
       {.names = {"qwen35"},
-       .pre_tokenizer = patterns({cl100k("\\p{N}", "[\\p{L}\\p{M}]", "\\p{M}")}),
+       .pre_tokenizer = patterns_text({cl100k("\\p{N}", "[\\p{L}\\p{M}]", "\\p{M}")}),
        .composes = true},
       {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0",
                  "lfm2"},
@@ -179,31 +181,35 @@ std::vector<ByteLevelRule> make_rules() {
       {.names = {"glm4"}, .pre_tokenizer = cl100k_threes, .ignores_merges = true},
       {.names = {"dbrx", "smaug-bpe", "chatglm-bpe"}, .pre_tokenizer = cl100k_threes},
       {.names = {"minicpm5"},
-       .pre_tokenizer = patterns({"\\p{N}{1,3}", cl100k("\\p{N}+")}),
+       .pre_tokenizer = patterns_text({"\\p{N}{1,3}", cl100k("\\p{N}+")}),
        .ignores_merges = true},
       {.names = {"gpt-4o", "llama4", "kanana2"},
-       .pre_tokenizer = patterns({o200k(contraction, "\\p{N}{1,3}")})},
+       .pre_tokenizer = patterns_text({o200k(contraction, "\\p{N}{1,3}")})},
       {.names = {"tekken"},
-       .pre_tokenizer = patterns({o200k("", "\\p{N}")}),
+       .pre_tokenizer = patterns_text({o200k("", "\\p{N}")}),
        .ignores_merges = true,
        .adds_bos = true},
       {.names = {"falcon"},
-       .pre_tokenizer = sequence({{{"type", "Punctuation"}, {"behavior", "Contiguous"}},
-                                  byte_level(true),
-                                  digits(false),
-                                  split("[0-9][0-9][0-9]")})},
-      {.names = {"bloom", "poro-chat", "gpt3-finnish"}, .pre_tokenizer = patterns({kBloomWords})},
+       .pre_tokenizer = sequence_text({{{"type", "Punctuation"}, {"behavior", "Contiguous"}},
+                                       byte_level_step(true),
+                                       digits_step(false),
+                                       split_step("[0-9][0-9][0-9]")})},
+      {.names = {"bloom", "poro-chat", "gpt3-finnish"},
+       .pre_tokenizer = patterns_text({kBloomWords})},
       {.names = {"viking"},
-       .pre_tokenizer = sequence({split(kBloomWords), digits(true), byte_level(false)})},
-      {.names = {"deepseek-llm"},
        .pre_tokenizer =
-           sequence({split("[\r\n]"), split(kLatin), split(kPunctuation), split("\\s+$"),
-                     split(kChinese), digits(true), byte_level(false)})},
+           sequence_text({split_step(kBloomWords), digits_step(true), byte_level_step(false)})},
+      {.names = {"deepseek-llm"},
+       .pre_tokenizer = sequence_text(
+           {split_step("[\r\n]"), split_step(kLatin), split_step(kPunctuation), split_step("\\s+$"),
+            split_step(kChinese), digits_step(true), byte_level_step(false)})},
       {.names = {"deepseek-coder"},
-       .pre_tokenizer = sequence({split("[\r\n]"), split("\\s?\\p{L}+"), split("\\s?\\p{P}+"),
-                                  split(kChinese), digits(true), byte_level(false)})},
-      {.names = {"deepseek-v3"}, .pre_tokenizer = patterns({"\\p{N}{1,3}", kKana, kDeepseekWords})},
-      {.names = {"seed-coder"}, .pre_tokenizer = patterns({kSeedWords})},
+       .pre_tokenizer = sequence_text({split_step("[\r\n]"), split_step("\\s?\\p{L}+"),
+                                       split_step("\\s?\\p{P}+"), split_step(kChinese),
+                                       digits_step(true), byte_level_step(false)})},
+      {.names = {"deepseek-v3"},
+       .pre_tokenizer = patterns_text({"\\p{N}{1,3}", kKana, kDeepseekWords})},
+      {.names = {"seed-coder"}, .pre_tokenizer = patterns_text({kSeedWords})},
   };
 }
 

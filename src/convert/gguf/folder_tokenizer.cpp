@@ -31,7 +31,7 @@ constexpr const char* kSpaceSign = "\u2581";
 constexpr float kAddedScore = -1000;
 constexpr float kHoleScore = -10000;
 
-struct Source {
+struct TokenizerSource {
   std::string path{};  // for messages
   text::TokenizerFile file{};
   json document{};  // without the vocabulary and the merges
@@ -40,8 +40,8 @@ struct Source {
   std::optional<text::SentencePieceModel> pieces{};
 };
 
-Source read_source(const std::string& folder, const text::Tokenizer& tokenizer) {
-  Source source{.tokenizer = tokenizer};
+TokenizerSource read_source(const std::string& folder, const text::Tokenizer& tokenizer) {
+  TokenizerSource source{.tokenizer = tokenizer};
   const std::string text = text::Tokenizer::json_of_folder(folder, source.path);
   source.document = text::parse_tokenizer_file(text, source.path, source.file);
   const std::string model = text::find_sentencepiece(folder);
@@ -63,12 +63,13 @@ const json* find_step(const json& component, std::string_view type) {
   return nullptr;
 }
 
-const json* find_step(const Source& source, std::string_view component, std::string_view type) {
+const json* find_step(const TokenizerSource& source, std::string_view component,
+                      std::string_view type) {
   const auto found = source.document.find(component);
   return found == source.document.end() ? nullptr : find_step(*found, type);
 }
 
-GgufTokenizerKind kind_of(const Source& source) {
+GgufTokenizerKind tokenizer_kind(const TokenizerSource& source) {
   const bool has_bytes = find_step(source, "pre_tokenizer", "ByteLevel") != nullptr ||
                          find_step(source, "decoder", "ByteLevel") != nullptr;
   const json& model = source.document["model"];
@@ -105,7 +106,7 @@ bool is_byte_token(std::string_view token) {
          token.substr(3, 2).find_first_not_of("0123456789ABCDEF") == std::string_view::npos;
 }
 
-std::optional<int32_t> unknown_id(const Source& source) {
+std::optional<int32_t> unknown_id(const TokenizerSource& source) {
   const json& model = source.document["model"];
   const json id = model.value("unk_id", json());
   if (id.is_number_integer()) return id.get<int32_t>();
@@ -120,12 +121,13 @@ std::string without_marks(std::string token) {
   return token;
 }
 
-PieceKind added_kind(const Source& source, int32_t id, std::string_view token) {
+PieceKind added_kind(const TokenizerSource& source, int32_t id, std::string_view token) {
   return source.tokenizer.is_special(id) || looks_special(token) ? PieceKind::control
                                                                  : PieceKind::user_defined;
 }
 
-std::vector<GgufToken> list_tokens(const Source& source, GgufTokenizerKind kind, int64_t rows) {
+std::vector<GgufToken> list_tokens(const TokenizerSource& source, GgufTokenizerKind kind,
+                                   int64_t rows) {
   const auto unknown = unknown_id(source);
   std::vector<GgufToken> tokens(static_cast<size_t>(rows));
   for (int32_t id = 0; id < rows; ++id) {
@@ -202,7 +204,8 @@ void rank_by_merges(const std::vector<text::MergeRule>& merges, std::vector<Gguf
 }
 
 // Merges of and into tokens that the model has rows for.
-std::vector<std::string> list_merges(const Source& source, const std::vector<GgufToken>& tokens) {
+std::vector<std::string> list_merges(const TokenizerSource& source,
+                                     const std::vector<GgufToken>& tokens) {
   const text::Vocabulary& vocabulary = source.tokenizer.parts().model->vocabulary();
   const auto has_row = [&](const std::string& token) {
     const int32_t id = vocabulary.find(token);
@@ -217,7 +220,7 @@ std::vector<std::string> list_merges(const Source& source, const std::vector<Ggu
 }
 
 // What tokenizer.json asks for, in a few words.
-std::string described(const json& component) {
+std::string shown_component(const json& component) {
   std::string text = component.dump();
   constexpr size_t kMostBytes = 300;
   if (text.size() > kMostBytes) text = text.substr(0, kMostBytes) + "...";
@@ -226,7 +229,7 @@ std::string described(const json& component) {
 
 // The name by the ids of a fixed text, as the converter finds it; but that text does not show
 // everything, so that a rule which divides texts as the tokenizer does takes precedence.
-std::string pre_tokenizer_name(const Source& source) {
+std::string pre_tokenizer_name(const TokenizerSource& source) {
   const std::string known(name_of_fingerprint(source.tokenizer.encode(kFingerprintText)));
   const auto& own = source.tokenizer.parts().pre_tokenizer;
   if (!known.empty() && own && divides_alike(*own, *find_byte_level_rule(known))) return known;
@@ -238,12 +241,12 @@ std::string pre_tokenizer_name(const Source& source) {
       fmt::format("llama.cpp has no rule that divides texts into words as this pre_tokenizer does: "
                   "{}. Its rules are built in, for the tokenizers of published models; a model "
                   "with another one needs a change of llama.cpp first",
-                  described(source.document.value("pre_tokenizer", json()))),
+                  shown_component(source.document.value("pre_tokenizer", json()))),
       {source.path, 0, 0});
 }
 
 // Whether a space is put before a text.
-bool has_space_prefix(const Source& source) {
+bool has_space_prefix(const TokenizerSource& source) {
   if (find_step(source, "normalizer", "Prepend") != nullptr) return true;
   const json* metaspace = find_step(source, "pre_tokenizer", "Metaspace");
   if (metaspace == nullptr) return false;
@@ -251,14 +254,14 @@ bool has_space_prefix(const Source& source) {
          metaspace->value("add_prefix_space", true);
 }
 
-bool removes_spaces(const Source& source) {
+bool removes_spaces(const TokenizerSource& source) {
   if (find_step(source, "pre_tokenizer", "WhitespaceSplit") != nullptr) return true;
   if (source.pieces) return source.pieces->remove_extra_whitespaces;
   const json* replace = find_step(source, "normalizer", "Replace");
   return replace != nullptr && replace->value("pattern", json()).value("Regex", "") == " {2,}";
 }
 
-void take_text_settings(const Source& source, GgufTokenizer& result) {
+void take_text_settings(const TokenizerSource& source, GgufTokenizer& result) {
   if (result.kind == GgufTokenizerKind::byte_level) return;
   result.add_space_prefix = has_space_prefix(source);
   if (result.kind != GgufTokenizerKind::unigram) return;
@@ -271,8 +274,8 @@ void take_text_settings(const Source& source, GgufTokenizer& result) {
 
 GgufTokenizer gguf_tokenizer(const std::filesystem::path& folder, const text::Tokenizer& tokenizer,
                              int64_t rows) {
-  const Source source = read_source(folder.string(), tokenizer);
-  GgufTokenizer result{.kind = kind_of(source)};
+  const TokenizerSource source = read_source(folder.string(), tokenizer);
+  GgufTokenizer result{.kind = tokenizer_kind(source)};
   result.tokens = list_tokens(source, result.kind, rows);
   switch (result.kind) {
     case GgufTokenizerKind::byte_level:

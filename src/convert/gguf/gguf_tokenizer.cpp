@@ -17,7 +17,7 @@ namespace {
 using formats::Metadata;
 using text::PieceKind;
 
-constexpr const char* kPrefix = "tokenizer.ggml.";
+constexpr const char* kTokenizerPrefix = "tokenizer.ggml.";
 
 constexpr auto kKindNames = std::to_array<std::pair<GgufTokenizerKind, std::string_view>>({
     {GgufTokenizerKind::byte_level, "gpt2"},
@@ -28,8 +28,8 @@ constexpr auto kKindNames = std::to_array<std::pair<GgufTokenizerKind, std::stri
 constexpr auto kIdNames = std::to_array<const char*>(
     {"bos", "eos", "eot", "eom", "unknown", "seperator", "padding", "mask"});
 
-[[noreturn]] void fail_key(std::string_view key, std::string_view problem) {
-  base::throw_user_error("{}{}: {}", kPrefix, key, problem);
+[[noreturn]] void fail_tokenizer_key(std::string_view key, std::string_view problem) {
+  base::throw_user_error("{}{}: {}", kTokenizerPrefix, key, problem);
 }
 
 template <typename Type>
@@ -39,9 +39,9 @@ constexpr bool kIsNumberList<std::vector<Element>> =
     std::is_arithmetic_v<Element> && !std::is_same_v<Element, bool>;
 
 // The typed values of a file's keys, whatever type of integer it chose.
-class Keys {
+class TokenizerKeys {
  public:
-  explicit Keys(const Metadata& metadata) : metadata_(metadata) {}
+  explicit TokenizerKeys(const Metadata& metadata) : metadata_(metadata) {}
 
   bool has(std::string_view key) const { return find(key) != nullptr; }
 
@@ -49,14 +49,14 @@ class Keys {
     const auto* value = find(key);
     if (value == nullptr) return fallback;
     if (const auto* text = std::get_if<std::string>(value)) return valid(key, *text);
-    fail_key(key, "expected a text");
+    fail_tokenizer_key(key, "expected a text");
   }
 
   std::optional<bool> flag(std::string_view key) const {
     const auto* value = find(key);
     if (value == nullptr) return std::nullopt;
     if (const auto* flag = std::get_if<bool>(value)) return *flag;
-    fail_key(key, "expected true or false");
+    fail_tokenizer_key(key, "expected true or false");
   }
 
   std::optional<int64_t> integer(std::string_view key) const {
@@ -68,7 +68,7 @@ class Keys {
           if constexpr (std::is_integral_v<Type> && !std::is_same_v<Type, bool>)
             return static_cast<int64_t>(number);
           else
-            fail_key(key, "expected an integer");
+            fail_tokenizer_key(key, "expected an integer");
         },
         *value);
   }
@@ -77,7 +77,7 @@ class Keys {
     const auto* value = find(key);
     if (value == nullptr) return {};
     const auto* list = std::get_if<std::vector<std::string>>(value);
-    if (list == nullptr) fail_key(key, "expected a list of texts");
+    if (list == nullptr) fail_tokenizer_key(key, "expected a list of texts");
     for (const std::string& one : *list) valid(key, one);
     return *list;
   }
@@ -96,7 +96,7 @@ class Keys {
             for (const auto number : list) result.push_back(static_cast<Result>(number));
             return result;
           } else {
-            fail_key(key, "expected a list of numbers");
+            fail_tokenizer_key(key, "expected a list of numbers");
           }
         },
         *value);
@@ -104,56 +104,63 @@ class Keys {
 
  private:
   const formats::MetadataValue* find(std::string_view key) const {
-    return metadata_.find(kPrefix + std::string(key));
+    return metadata_.find(kTokenizerPrefix + std::string(key));
   }
 
   static const std::string& valid(std::string_view key, const std::string& text) {
     if (text::find_invalid_utf8(text) != std::string::npos)
-      fail_key(key,
-               "a text is not valid UTF-8; the file is damaged, or no tokenizer of a language "
-               "model");
+      fail_tokenizer_key(
+          key,
+          "a text is not valid UTF-8; the file is damaged, or no tokenizer of a language "
+          "model");
     return text;
   }
 
   const Metadata& metadata_;
 };
 
-std::vector<GgufToken> read_tokens(const Keys& keys) {
+std::vector<GgufToken> read_tokens(const TokenizerKeys& keys) {
   std::vector<std::string> texts = keys.texts("tokens");
   if (texts.empty())
-    fail_key("tokens", "the file has no tokenizer; take it from the folder of the original model");
+    fail_tokenizer_key("tokens",
+                       "the file has no tokenizer; take it from the folder of the original model");
   const auto scores = keys.numbers<float>("scores");
   const auto kinds = keys.numbers<int64_t>("token_type");
   if (!scores.empty() && scores.size() != texts.size())
-    fail_key("scores", fmt::format("{} scores for {} tokens", scores.size(), texts.size()));
+    fail_tokenizer_key("scores",
+                       fmt::format("{} scores for {} tokens", scores.size(), texts.size()));
   if (!kinds.empty() && kinds.size() != texts.size())
-    fail_key("token_type", fmt::format("{} types for {} tokens", kinds.size(), texts.size()));
+    fail_tokenizer_key("token_type",
+                       fmt::format("{} types for {} tokens", kinds.size(), texts.size()));
   std::vector<GgufToken> tokens(texts.size());
   for (size_t id = 0; id < texts.size(); ++id) {
     tokens[id].text = std::move(texts[id]);
     if (!scores.empty()) tokens[id].score = scores[id];
     if (!std::isfinite(tokens[id].score))
-      fail_key("scores", fmt::format("the score of the token {} is not finite", id));
+      fail_tokenizer_key("scores", fmt::format("the score of the token {} is not finite", id));
     // 0 is "undefined".
     if (kinds.empty() || kinds[id] == 0) continue;
     if (kinds[id] < 0 || kinds[id] > static_cast<int64_t>(PieceKind::byte))
-      fail_key("token_type", fmt::format("the token {} has the type {}; known are 1 to {}", id,
-                                         kinds[id], static_cast<int>(PieceKind::byte)));
+      fail_tokenizer_key("token_type",
+                         fmt::format("the token {} has the type {}; known are 1 to {}", id,
+                                     kinds[id], static_cast<int>(PieceKind::byte)));
     tokens[id].kind = static_cast<PieceKind>(kinds[id]);
   }
   return tokens;
 }
 
-GgufTokenizerKind read_kind(const Keys& keys) {
+GgufTokenizerKind read_kind(const TokenizerKeys& keys) {
   const std::string name = keys.text("model");
   for (const auto& [kind, known] : kKindNames)
     if (known == name) return kind;
   if (name.empty() || name == "none" || name == "no_vocab")
-    fail_key("model", "the file has no tokenizer; take it from the folder of the original model");
-  fail_key("model",
-           fmt::format("tokenizers of the kind '{}' are not supported; known are gpt2, llama and "
-                       "t5. Take the tokenizer from the folder of the original model",
-                       name));
+    fail_tokenizer_key("model",
+                       "the file has no tokenizer; take it from the folder of the original model");
+  fail_tokenizer_key(
+      "model",
+      fmt::format("tokenizers of the kind '{}' are not supported; known are gpt2, llama and "
+                  "t5. Take the tokenizer from the folder of the original model",
+                  name));
 }
 
 void read_chat_templates(const Metadata& metadata, GgufTokenizer& tokenizer) {
@@ -180,7 +187,7 @@ std::string hole_text(size_t id) { return fmt::format("[PAD{}]", id); }
 
 void write_tokenizer_keys(const GgufTokenizer& tokenizer, Metadata& metadata) {
   const auto set = [&](const std::string& key, formats::MetadataValue value) {
-    metadata.set(kPrefix + key, std::move(value));
+    metadata.set(kTokenizerPrefix + key, std::move(value));
   };
   std::vector<std::string> texts;
   std::vector<float> scores;
@@ -219,7 +226,7 @@ void write_tokenizer_keys(const GgufTokenizer& tokenizer, Metadata& metadata) {
 }
 
 GgufTokenizer read_tokenizer_keys(const Metadata& metadata) {
-  const Keys keys(metadata);
+  const TokenizerKeys keys(metadata);
   GgufTokenizer tokenizer;
   tokenizer.kind = read_kind(keys);
   tokenizer.pre = keys.text("pre");

@@ -18,7 +18,7 @@ using nlohmann::json;
 using text::PieceKind;
 
 constexpr const char* kSpaceMark = "\u2581";
-constexpr const char* kFile = "tokenizer.ggml.tokens";  // for messages
+constexpr const char* kTokensKey = "tokenizer.ggml.tokens";  // for messages
 
 json named_sequence(const char* key, json steps) {
   return {{"type", "Sequence"}, {key, std::move(steps)}};
@@ -40,7 +40,7 @@ bool is_hole(const GgufToken& token, size_t id) {
 }
 
 // The tokens that are found in a text before it is divided.
-json added_tokens(const GgufTokenizer& tokenizer) {
+json added_tokens_of(const GgufTokenizer& tokenizer) {
   json added = json::array();
   for (size_t id = 0; id < tokenizer.tokens.size(); ++id) {
     const GgufToken& token = tokenizer.tokens[id];
@@ -57,17 +57,17 @@ json added_tokens(const GgufTokenizer& tokenizer) {
   return added;
 }
 
-json vocabulary(const GgufTokenizer& tokenizer) {
-  json vocabulary = json::object();
+json token_ids(const GgufTokenizer& tokenizer) {
+  json ids = json::object();
   for (size_t id = 0; id < tokenizer.tokens.size(); ++id) {
     const GgufToken& token = tokenizer.tokens[id];
     if (is_hole(token, id)) continue;
-    const auto [place, is_new] = vocabulary.emplace(token.text, id);
+    const auto [place, is_new] = ids.emplace(token.text, id);
     if (!is_new)
-      base::throw_user_error("{}: '{}' stands there twice, with the ids {} and {}", kFile,
+      base::throw_user_error("{}: '{}' stands there twice, with the ids {} and {}", kTokensKey,
                              token.text, place->get<size_t>(), id);
   }
-  return vocabulary;
+  return token_ids;
 }
 
 json listed_merges(const GgufTokenizer& tokenizer) {
@@ -112,7 +112,7 @@ json byte_level_document(const GgufTokenizer& tokenizer, bool composes) {
             {"fuse_unk", false},
             {"byte_fallback", false},
             {"ignore_merges", rule.ignores_merges},
-            {"vocab", vocabulary(tokenizer)},
+            {"vocab", token_ids(tokenizer)},
             {"merges", listed_merges(tokenizer)}}}};
 }
 
@@ -143,8 +143,8 @@ json sentencepiece_document(const GgufTokenizer& tokenizer) {
             {"fuse_unk", true},
             {"byte_fallback", has_bytes},
             {"ignore_merges", false},
-            {"vocab", vocabulary(tokenizer)},
-            {"merges", text::merges_of_pieces(tokenizer.tokens, true, kFile)}}}};
+            {"vocab", token_ids(tokenizer)},
+            {"merges", text::merges_of_pieces(tokenizer.tokens, true, kTokensKey)}}}};
 }
 
 json unigram_document(const GgufTokenizer& tokenizer) {
@@ -180,7 +180,7 @@ json unigram_document(const GgufTokenizer& tokenizer) {
 }
 
 // BOS before a text and EOS after it, as far as they are there.
-json post_processor(const GgufTokenizer& tokenizer) {
+json post_processor_of(const GgufTokenizer& tokenizer) {
   json single = json::array();
   json pair = json::array();
   json tokens = json::object();
@@ -236,8 +236,8 @@ json tokenizer_document(const GgufTokenizer& tokenizer, bool composes) {
   document["version"] = "1.0";
   document["truncation"] = nullptr;
   document["padding"] = nullptr;
-  document["added_tokens"] = added_tokens(tokenizer);
-  document["post_processor"] = post_processor(tokenizer);
+  document["added_tokens"] = added_tokens_of(tokenizer);
+  document["post_processor"] = post_processor_of(tokenizer);
   return document;
 }
 

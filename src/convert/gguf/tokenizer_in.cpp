@@ -61,7 +61,7 @@ std::vector<int32_t> ends_of(const GgufTokenizer& tokenizer) {
 }
 
 // The length of a context that the model was trained with, if the file says it.
-json context_length(const formats::Metadata& metadata) {
+json context_length_of(const formats::Metadata& metadata) {
   const auto* name = metadata.find("general.architecture");
   const auto* architecture = name == nullptr ? nullptr : std::get_if<std::string>(name);
   if (architecture == nullptr) return nullptr;
@@ -72,7 +72,7 @@ json context_length(const formats::Metadata& metadata) {
   return nullptr;
 }
 
-json config_of(const GgufTokenizer& tokenizer, json context) {
+json tokenizer_config_of(const GgufTokenizer& tokenizer, json context) {
   json config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
                  {"clean_up_tokenization_spaces", false}};
   if (!context.is_null()) config["model_max_length"] = std::move(context);
@@ -89,7 +89,7 @@ json config_of(const GgufTokenizer& tokenizer, json context) {
   return config;
 }
 
-json generation_of(const GgufTokenizer& tokenizer) {
+json generation_config_of(const GgufTokenizer& tokenizer) {
   json generation = json::object();
   if (const auto id = tokenizer.id("bos")) generation["bos_token_id"] = *id;
   if (const auto id = tokenizer.id("padding")) generation["pad_token_id"] = *id;
@@ -99,7 +99,7 @@ json generation_of(const GgufTokenizer& tokenizer) {
   return generation;
 }
 
-void write_json(const fs::path& path, const json& document) {
+void write_json_file(const fs::path& path, const json& document) {
   base::write_file_atomically(path, document.dump(2) + "\n");
 }
 
@@ -128,13 +128,13 @@ void write_tokenizer(const formats::Metadata& metadata, const fs::path& folder) 
   GgufTokenizer tokenizer = read_tokenizer_keys(metadata);
   complete_ids(tokenizer);
   const json document = tokenizer_document(tokenizer, true);
-  const json config = config_of(tokenizer, context_length(metadata));
+  const json config = tokenizer_config_of(tokenizer, context_length_of(metadata));
   const std::string text = document.dump(1);
   // What transformers could not read is refused before anything is written.
   text::Tokenizer::from_text(text, config.dump(), "the tokenizer of the GGUF file");
   base::write_file_atomically(folder / "tokenizer.json", text + "\n");
-  write_json(folder / "tokenizer_config.json", config);
-  write_json(folder / "generation_config.json", generation_of(tokenizer));
+  write_json_file(folder / "tokenizer_config.json", config);
+  write_json_file(folder / "generation_config.json", generation_config_of(tokenizer));
   write_templates(tokenizer, folder);
 }
 

@@ -22,7 +22,7 @@ namespace snug::convert {
 namespace {
 
 using text::Tokenizer;
-using Notes = std::vector<std::string>;
+using TokenizerNotes = std::vector<std::string>;
 
 void take_special_ids(const Tokenizer& tokenizer, GgufTokenizer& result) {
   const auto rows = std::ssize(result.tokens);
@@ -40,7 +40,7 @@ void take_special_ids(const Tokenizer& tokenizer, GgufTokenizer& result) {
 }
 
 // The first two ends of a turn that llama.cpp does not know by their text.
-void take_turn_ends(const Tokenizer& tokenizer, GgufTokenizer& result, Notes& notes) {
+void take_turn_ends(const Tokenizer& tokenizer, GgufTokenizer& result, TokenizerNotes& notes) {
   size_t taken = 0;
   for (const int32_t id : tokenizer.stop_ids()) {
     const std::string& token = result.tokens[static_cast<size_t>(id)].text;
@@ -57,7 +57,7 @@ void take_turn_ends(const Tokenizer& tokenizer, GgufTokenizer& result, Notes& no
 }
 
 // BOS and EOS as the tokenizer puts them around a text, which is what training saw.
-void take_surroundings(const Tokenizer& tokenizer, GgufTokenizer& result, Notes& notes) {
+void take_surroundings(const Tokenizer& tokenizer, GgufTokenizer& result, TokenizerNotes& notes) {
   const auto take = [&](std::span<const int32_t> ids, const char* name, const char* place) {
     if (ids.empty()) return false;
     if (ids.size() == 1) result.ids[name] = ids[0];
@@ -81,7 +81,7 @@ void take_chat_templates(const Tokenizer& tokenizer, GgufTokenizer& result) {
   }
 }
 
-std::optional<std::vector<int32_t>> encoded(const Tokenizer& tokenizer, std::string_view text) {
+std::optional<std::vector<int32_t>> ids_if_any(const Tokenizer& tokenizer, std::string_view text) {
   try {
     return tokenizer.encode(text);
   } catch (const base::UserError&) {
@@ -97,13 +97,13 @@ struct Difference {
 
 // The texts that two tokenizers encode in different ways.
 template <typename Texts>
-std::vector<Difference> differences(const Tokenizer& own, const Tokenizer& theirs,
-                                    const Texts& texts) {
+std::vector<Difference> differing_texts(const Tokenizer& own, const Tokenizer& theirs,
+                                        const Texts& texts) {
   std::vector<Difference> found;
   for (const auto& text : texts) {
-    const auto ids = encoded(own, text);
+    const auto ids = ids_if_any(own, text);
     if (!ids) continue;
-    const auto others = encoded(theirs, text);
+    const auto others = ids_if_any(theirs, text);
     if (ids != others)
       found.push_back({std::string(text), *ids, others.value_or(std::vector<int32_t>{})});
   }
@@ -123,36 +123,36 @@ std::vector<std::string> texts_with_added(const GgufTokenizer& tokenizer) {
   return texts;
 }
 
-std::string shown(const Difference& difference) {
+std::string shown_difference(const Difference& difference) {
   return fmt::format("{} becomes [{}] instead of [{}]", nlohmann::json(difference.text).dump(),
                      fmt::join(difference.theirs, ", "), fmt::join(difference.own, ", "));
 }
 
 // Encodes texts as llama.cpp does for what the file will say.
-void compare(const Tokenizer& tokenizer, const GgufTokenizer& result,
-             const std::filesystem::path& folder, Notes& notes) {
+void compare_ids(const Tokenizer& tokenizer, const GgufTokenizer& result,
+                 const std::filesystem::path& folder, TokenizerNotes& notes) {
   const Tokenizer theirs = Tokenizer::from_text(tokenizer_document(result, false).dump(), "",
                                                 "the tokenizer of the GGUF file");
-  const auto ordinary = differences(tokenizer, theirs, kOrdinaryTexts);
+  const auto ordinary = differing_texts(tokenizer, theirs, kOrdinaryTexts);
   if (!ordinary.empty())
     throw base::UserError(
         fmt::format("llama.cpp has no tokenizer that does what this one does: of {} ordinary texts "
                     "{} would become other tokens, so that the model would not see what it learned "
                     "from; {}. An unusual normalizer or pre_tokenizer in tokenizer.json is the "
                     "cause",
-                    kOrdinaryTexts.size(), ordinary.size(), shown(ordinary.front())),
+                    kOrdinaryTexts.size(), ordinary.size(), shown_difference(ordinary.front())),
         {folder.string(), 0, 0});
-  const auto rare = differences(tokenizer, theirs, kProbeTexts);
+  const auto rare = differing_texts(tokenizer, theirs, kProbeTexts);
   if (!rare.empty())
     notes.push_back(fmt::format(
         "llama.cpp divides {} of {} unusual texts in another way than the folder's tokenizer: {}",
-        rare.size(), kProbeTexts.size(), shown(rare.front())));
+        rare.size(), kProbeTexts.size(), shown_difference(rare.front())));
   const auto with_added = texts_with_added(result);
-  const auto added = differences(tokenizer, theirs, with_added);
+  const auto added = differing_texts(tokenizer, theirs, with_added);
   if (!added.empty())
     notes.push_back(
         fmt::format("next to added tokens llama.cpp divides {} of {} texts in another way: {}",
-                    added.size(), with_added.size(), shown(added.front())));
+                    added.size(), with_added.size(), shown_difference(added.front())));
 }
 
 }  // namespace
@@ -161,12 +161,12 @@ std::vector<std::string> add_tokenizer(const std::filesystem::path& folder, int6
                                        formats::Metadata& metadata) {
   const Tokenizer tokenizer = Tokenizer::from_folder(folder.string(), vocab_size);
   GgufTokenizer result = gguf_tokenizer(folder, tokenizer, vocab_size);
-  Notes notes;
+  TokenizerNotes notes;
   take_special_ids(tokenizer, result);
   take_turn_ends(tokenizer, result, notes);
   take_surroundings(tokenizer, result, notes);
   take_chat_templates(tokenizer, result);
-  compare(tokenizer, result, folder, notes);
+  compare_ids(tokenizer, result, folder, notes);
   write_tokenizer_keys(result, metadata);
   return notes;
 }
