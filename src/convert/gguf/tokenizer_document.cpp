@@ -67,7 +67,7 @@ json token_ids(const GgufTokenizer& tokenizer) {
       base::throw_user_error("{}: '{}' stands there twice, with the ids {} and {}", kTokensKey,
                              token.text, place->get<size_t>(), id);
   }
-  return token_ids;
+  return ids;
 }
 
 json listed_merges(const GgufTokenizer& tokenizer) {
