@@ -27,6 +27,7 @@ import balance  # noqa: E402
 import cases  # noqa: E402
 import codet5p  # noqa: E402
 import curves  # noqa: E402
+import drift  # noqa: E402
 import encoder_decoder  # noqa: E402
 import kto  # noqa: E402
 import lora  # noqa: E402
@@ -70,6 +71,7 @@ def makers() -> dict:
     found["kto_clamped"] = functools.partial(kto.make_loss, "kto_clamped", 5006)
     found["label_data"] = kto.make_data
     found["schedules"] = schedules.make
+    found["drift"] = drift.make
     return found
 
 

@@ -7,8 +7,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <string>
+#include <system_error>
 
+#include "base/byte_size.h"
 #include "base/cache_folder.h"
 #include "base/error.h"
 
@@ -17,9 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A new file without a name in `folder`; nothing, with the reason in `why`, where the folder
-// accepts none.
-std::optional<File> open_in(const fs::path& folder, std::string& why) {
+// A new file without a name in `folder`, for which so many bytes are reserved; nothing, with the
+// reason in `why`, where the folder accepts none.
+std::optional<File> open_in(const fs::path& folder, int64_t bytes, std::string& why) {
   std::error_code ignored;
   fs::create_directories(folder, ignored);
   std::string name = (folder / "data-XXXXXX").string();
@@ -31,20 +34,35 @@ std::optional<File> open_in(const fs::path& folder, std::string& why) {
   ::close(descriptor);
   File file = File::open_for_update(name);
   ::unlink(name.c_str());
+  // Where a file system cannot reserve, this is what tells.
+  const fs::space_info space = fs::space(folder, ignored);
+  const auto available = static_cast<int64_t>(std::min<uintmax_t>(
+      space.available, static_cast<uintmax_t>(std::numeric_limits<int64_t>::max())));
+  if (!ignored && available < bytes) {
+    why += fmt::format("; {}: {} are needed, and {} are free", folder.string(),
+                       readable_byte_size(bytes), readable_byte_size(available));
+    return std::nullopt;
+  }
+  file.reserve(bytes);
   return file;
 }
 
-File open_file() {
+File open_file(int64_t bytes) {
   std::string why;
   for (const fs::path& folder : {cache_folder(), fs::path("/var/tmp")})
-    if (std::optional<File> file = open_in(folder, why)) return std::move(*file);
+    if (std::optional<File> file = open_in(folder, bytes, why)) return std::move(*file);
   throw_user_error(
-      "no folder takes the file that the data's tokens are kept in{}; set XDG_CACHE_HOME to a "
-      "folder on a disk",
+      "no folder takes the file for what is kept on the disk meanwhile{}; set XDG_CACHE_HOME to a "
+      "folder on a disk with room",
       why);
 }
 
 }  // namespace
+
+void SpillFile::reserve(int64_t bytes) {
+  SNUG_CHECK(!file_ && buffer_.empty(), "space is reserved before anything is appended");
+  if (bytes > kBufferBytes) file_ = open_file(bytes);
+}
 
 void SpillFile::append(const void* bytes, int64_t size) {
   const auto* from = static_cast<const char*>(bytes);
@@ -58,7 +76,7 @@ void SpillFile::append(const void* bytes, int64_t size) {
 }
 
 void SpillFile::flush() {
-  if (!file_) file_ = open_file();
+  if (!file_) file_ = open_file(0);
   file_->write_at(written_, buffer_.data(), static_cast<int64_t>(buffer_.size()));
   written_ += static_cast<int64_t>(buffer_.size());
   buffer_.clear();

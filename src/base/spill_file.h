@@ -19,6 +19,10 @@ class SpillFile {
   // small compared with the rest of the process.
   static constexpr int64_t kBufferBytes = int64_t{256} << 10;
 
+  // Takes the disk space for what will be appended, where it does not stay in memory, so that a
+  // full disk is noticed before the work begins. Throws as append does.
+  void reserve(int64_t bytes);
+
   // Throws UserError where the disk is full or no folder accepts the file. The cache folder
   // (cache_folder.h) is tried first, then /var/tmp; /tmp is not, since it is often in memory.
   void append(const void* bytes, int64_t size);

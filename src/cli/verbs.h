@@ -49,5 +49,6 @@ int tokenize(const Request& request);
 int quantize(const Request& request);
 int dequantize(const Request& request);
 int export_gguf(const Request& request);
+int merge(const Request& request);
 
 }  // namespace snug::cli

@@ -28,6 +28,11 @@ class Inference {
   // The value of "device" in a command's JSON: the bytes of the device's arenas as the operating
   // system counts them, or null where it does not report them.
   nlohmann::json device_json() const;
+  // What was planned for the arenas, on the device and on the host, which is what they take.
+  int64_t arena_bytes() const {
+    return plan_.document.device.report.peak_bytes + plan_.document.host.report.peak_bytes;
+  }
+  program::DType compute_type() const { return plan_.spec.compute; }
 
  private:
   void load(const formats::Recipe& recipe);

@@ -29,7 +29,6 @@ std::vector<ToolKey> ms_swift_keys() {
       .pass_over({"ignore_args_error",
                   "check_model",
                   "safe_serialization",
-                  "max_shard_size",
                   "create_checkpoint_symlink",
                   "download_mode",
                   "local_repo_path",
