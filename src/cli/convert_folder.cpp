@@ -26,7 +26,8 @@ double gigabytes_per_second(const FolderCosts& costs, const Measured& measured) 
 void print_costs(const formats::Recipe& recipe, const FolderConversion& conversion,
                  int64_t outside_bytes) {
   const FolderCosts& costs = conversion.costs;
-  base::print("{} to {}: {}\n", recipe.model, recipe.output_dir, conversion.summary);
+  base::print("{} to {}: {}\n", conversion.source.empty() ? recipe.model : conversion.source,
+              recipe.output_dir, conversion.summary);
   base::print("reads  {:>12}\nwrites {:>12} at most\n", readable_byte_size(costs.source_bytes),
               readable_byte_size(costs.result_bytes));
   base::print("memory {:>12} of buffers, and {} of the process\n",
@@ -57,11 +58,14 @@ void print_json(const FolderConversion& conversion, int64_t outside_bytes,
 
 }  // namespace
 
-std::string folder_to_convert(const formats::Recipe& recipe, const std::string& verb) {
-  recipe.require("model");
-  // The default of output_dir is meant for training runs, so a conversion requires the key.
+void require_output_dir(const formats::Recipe& recipe, const std::string& verb) {
   if (!recipe.is_given("output_dir"))
     base::throw_user_error("snug {} needs output_dir=FOLDER, the folder to make", verb);
+}
+
+std::string folder_to_convert(const formats::Recipe& recipe, const std::string& verb) {
+  recipe.require("model");
+  require_output_dir(recipe, verb);
   if (models::preset(recipe.model))
     recipe.fail("model", fmt::format("\"{}\" is a built-in shape without weights; give a model "
                                      "folder",

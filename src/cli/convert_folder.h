@@ -8,8 +8,8 @@
 #include <string>
 
 #include "cli/request.h"
-#include "formats/recipe/recipe.h"
 #include "convert/folder/output_folder.h"
+#include "formats/recipe/recipe.h"
 
 namespace snug::cli {
 
@@ -17,9 +17,14 @@ namespace snug::cli {
 // names no such folder, or no output_dir; the message names `verb`.
 std::string folder_to_convert(const formats::Recipe& recipe, const std::string& verb);
 
+// Throws UserError where the recipe names no output_dir: the default of the key is meant for
+// training runs.
+void require_output_dir(const formats::Recipe& recipe, const std::string& verb);
+
 struct FolderConversion {
   std::string summary;          // "7 linears, 5 weights, as NF4"
   nlohmann::ordered_json json;  // the same for machines, first in the document
+  std::string source{};         // what is converted; empty: the recipe's model
   convert::FolderCosts costs;
   std::function<convert::FolderReport()> write;
 };

@@ -109,6 +109,10 @@ std::vector<VerbEntry> make_table() {
                               "measure how often greedy answers are exactly the expected ones",
                               Verb::evaluate, evaluate));
 #endif
+  table.push_back(with_recipe("merge",
+                              "merge an adapter into its model: a complete model folder, which "
+                              "needs no adapter",
+                              Verb::merge, merge));
   table.push_back(
       {"quantize",
        "convert a model folder to one with 4-bit weights (NF4), as bitsandbytes stores them",

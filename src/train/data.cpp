@@ -10,7 +10,6 @@
 
 #include "base/console.h"
 #include "base/error.h"
-#include "base/threads.h"
 #include "plan/choice/choose_rows.h"
 #include "plan/choice/fit.h"
 #include "plan/job/rank_grid.h"
@@ -20,65 +19,15 @@
 #include "text/record/bad_records.h"
 #include "train/data_sources.h"
 #include "train/evaluation_names.h"
+#include "train/lazy_tokenizer.h"
 #include "train/row_bounds.h"
 #include "train/trained_chat.h"
 
 namespace snug::train {
 namespace {
 
-// The model's tokenizer, opened when the first file needs it: tokens do not.
-class LazyTokenizer {
- public:
-  LazyTokenizer(const formats::Recipe& recipe, const models::ModelSource& model)
-      : recipe_(recipe), model_(model) {}
-
-  const text::Tokenizer& open() {
-    if (tokenizer_) return *tokenizer_;
-    if (model_.folder.empty())
-      recipe_.fail("model", fmt::format("\"{}\" is a built-in shape without a tokenizer; give the "
-                                        "folder of a model, or data of tokens (input_ids)",
-                                        recipe_.model));
-    tokenizer_.emplace(text::Tokenizer::from_folder(
-        model_.folder.string(), model_.config.vocab_size, recipe_.adapter, recipe_.added_tokens));
-    tell_tokens_of_adapter(*tokenizer_, recipe_, model_);
-    return *tokenizer_;
-  }
-
-  void try_open() {
-    try {
-      open();
-    } catch (const base::UserError&) {
-      tokenizer_.reset();
-    }
-  }
-
-  // The tokenizer, where one was opened; none is left here.
-  std::optional<text::Tokenizer> take() { return std::exchange(tokenizer_, std::nullopt); }
-
-  // Fills the tails of rows, which nothing reads.
-  int32_t padding_id() const {
-    if (!tokenizer_) return 0;
-    const int32_t padding = tokenizer_->pad_id().value_or(tokenizer_->eos_id().value_or(0));
-    return padding < model_.config.vocab_size ? padding : 0;
-  }
-
- private:
-  const formats::Recipe& recipe_;
-  const models::ModelSource& model_;
-  std::optional<text::Tokenizer> tokenizer_;
-};
-
 base::PerStream<int32_t> as_lengths(const base::PerStream<int64_t>& row_tokens) {
   return row_tokens.map([](int64_t tokens) { return static_cast<int32_t>(tokens); });
-}
-
-// The tokens that a document has room for; those of a group share a row.
-int32_t document_tokens(const formats::Recipe& recipe, const base::PerStream<int64_t>& row_tokens) {
-  return static_cast<int32_t>(row_tokens.has_encoder() ? row_tokens.decoder() : recipe.max_length);
-}
-
-int32_t encoder_tokens(const base::PerStream<int64_t>& row_tokens) {
-  return row_tokens.has_encoder() ? as_lengths(row_tokens)[base::TokenStream::encoder] : 0;
 }
 
 // The names of the first files.
@@ -330,21 +279,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
                 "asks for evaluations, but there is no eval_data (val_set_size takes "
                 "it out of the data)");
   const base::PerStream<int64_t> row_tokens = plan::row_tokens(recipe, model.config.has_encoder());
-  const text::DatasetOptions options{
-      .max_length = document_tokens(recipe, row_tokens),
-      .encoder_length = encoder_tokens(row_tokens),
-      .padding_id = static_cast<int32_t>(model.config.padding_id),
-      .repeats_prompt = model.config.repeats_prompt,
-      .train_on_prompt = recipe.train_on_prompt,
-      .learning = plan::learning_rules(recipe),
-      .train_on_chosen_prompt = methods::objective_of(recipe.objective).learns_prompts,
-      .chat_template = recipe.chat_template,
-      .skips = plan::skip_limits(recipe),
-      .truncation = recipe.truncation,
-      .mismatch_batch = plan::mismatch_batch(recipe),
-      .positions = model.config.max_position,
-      .vocabulary = model.config.vocab_size,
-      .threads = base::thread_count(recipe.threads)};
+  const text::DatasetOptions options = document_options(recipe, model.config);
   Sources sources(recipe, options);
   sources.tell();
   LazyTokenizer tokenizer(recipe, model);

@@ -6,9 +6,11 @@
 #include <string_view>
 #include <utility>
 
+#include "base/threads.h"
 #include "formats/data/data_files.h"
 #include "methods/objective.h"
 #include "plan/spec/data_keys.h"
+#include "plan/spec/objective_spec.h"
 
 namespace snug::train {
 namespace {
@@ -48,7 +50,34 @@ void check_weights(const Recipe& recipe) {
                                   without->path));
 }
 
+// The tokens that a document has room for; those of a group share a row.
+int64_t document_tokens(const Recipe& recipe, const base::PerStream<int64_t>& row_tokens) {
+  return row_tokens.has_encoder() ? row_tokens.decoder() : recipe.max_length;
+}
+
+int64_t encoder_tokens(const base::PerStream<int64_t>& row_tokens) {
+  return row_tokens.has_encoder() ? row_tokens[base::TokenStream::encoder] : 0;
+}
+
 }  // namespace
+
+text::DatasetOptions document_options(const Recipe& recipe, const models::ModelConfig& model) {
+  const base::PerStream<int64_t> row_tokens = plan::row_tokens(recipe, model.has_encoder());
+  return {.max_length = static_cast<int32_t>(document_tokens(recipe, row_tokens)),
+          .encoder_length = static_cast<int32_t>(encoder_tokens(row_tokens)),
+          .padding_id = static_cast<int32_t>(model.padding_id),
+          .repeats_prompt = model.repeats_prompt,
+          .train_on_prompt = recipe.train_on_prompt,
+          .learning = plan::learning_rules(recipe),
+          .train_on_chosen_prompt = methods::objective_of(recipe.objective).learns_prompts,
+          .chat_template = recipe.chat_template,
+          .skips = plan::skip_limits(recipe),
+          .truncation = recipe.truncation,
+          .mismatch_batch = plan::mismatch_batch(recipe),
+          .positions = model.max_position,
+          .vocabulary = model.vocab_size,
+          .threads = base::thread_count(recipe.threads)};
+}
 
 std::vector<text::RecordSource> training_sources(const Recipe& recipe,
                                                  const text::DatasetOptions& options) {

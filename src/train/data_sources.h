@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "formats/recipe/recipe.h"
+#include "models/config/config.h"
 #include "text/row/dataset.h"
 #include "text/row/epoch_shares.h"
 #include "text/row/held_out.h"
@@ -21,6 +22,10 @@ struct EvaluationSources {
   std::string name;
   std::vector<text::RecordSource> sources;
 };
+
+// What all sources of a recipe have alike. Its max_length must not be open.
+text::DatasetOptions document_options(const formats::Recipe& recipe,
+                                      const models::ModelConfig& model);
 
 // Of recipe.data; `options` says what all sources have alike. Throws UserError for files that are
 // not there, and fields and roles that Snug does not read.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "models/config/config.h"
 
 namespace snug::convert {
 
@@ -25,7 +26,17 @@ struct SourceTensor {
   // Whether the source's files hold exactly these bytes, so that a folder of the same type copies
   // them.
   bool is_stored_so = false;
+  // The name that the model has for the weight (models/weights.h), where that is another: files of
+  // a multimodal model have a prefix.
+  std::string weight{};
+  // No weight of the text model that Snug knows, such as an encoder of images or a buffer.
+  bool is_other = false;
+  // The element type by the files' name ("F8_E4M3"), where base::DType has none: the tensor
+  // is_stored_so, is only copied, and has no values.
+  std::string stored_dtype{};
+  int64_t stored_bytes = 0;  // of such a tensor
 
+  const std::string& weight_name() const { return weight.empty() ? name : weight; }
   int64_t elements() const;
   int64_t rows() const;          // the size of the first axis; 1 for a single number
   int64_t row_elements() const;  // elements() / rows()
@@ -42,6 +53,8 @@ class WeightSource {
   virtual const nlohmann::json& config() const = 0;
   // The folder whose tokenizer and other small files belong to the model; empty if there is none.
   virtual const std::filesystem::path& companions() const = 0;
+  // The text model; nullptr where Snug knows none, which is so of some multimodal models.
+  virtual const models::ModelConfig* model() const { return nullptr; }
 
   // The bytes that reading all tensors once takes from files.
   virtual int64_t stored_bytes() const = 0;

@@ -59,20 +59,6 @@ bool is_of_run(const fs::path& adapter) {
   return adapter.filename() == "adapter" || checkpoint_step(adapter) >= 0;
 }
 
-// The adapter inside a run's folder: the final one, or else the one in the last checkpoint.
-fs::path adapter_within(const fs::path& folder) {
-  fs::path best;
-  int64_t latest = -1;
-  for (const auto& entry : base::list_folder(folder)) {
-    const fs::path& path = entry.path();
-    if (!has_file(path / kAdapterConfigName)) continue;
-    if (path.filename() == "adapter") return path;
-    if (best.empty() || checkpoint_step(path) > latest) best = path;
-    latest = std::max(latest, checkpoint_step(path));
-  }
-  return best;
-}
-
 // Other tools that write no config are recognised by the names of their tensors.
 void refuse_loose_file(const fs::path& folder) {
   for (const auto& entry : base::list_folder(folder))
@@ -113,6 +99,19 @@ bool is_of_prompts(std::string_view type) {
 }
 
 }  // namespace
+
+fs::path adapter_within(const fs::path& folder) {
+  fs::path best;
+  int64_t latest = -1;
+  for (const auto& entry : base::list_folder(folder)) {
+    const fs::path& path = entry.path();
+    if (!has_file(path / kAdapterConfigName)) continue;
+    if (path.filename() == "adapter") return path;
+    if (best.empty() || checkpoint_step(path) > latest) best = path;
+    latest = std::max(latest, checkpoint_step(path));
+  }
+  return best;
+}
 
 void refuse_adapter_folder(const fs::path& folder) {
   std::error_code error;

@@ -17,6 +17,10 @@ inline constexpr std::string_view kAdapterConfigName = "adapter_config.json";
 // give instead.
 [[noreturn]] void refuse_adapter_folder(const std::filesystem::path& folder);
 
+// The adapter inside a run's folder, the final one or else that of the last checkpoint; empty where
+// there is none.
+std::filesystem::path adapter_within(const std::filesystem::path& folder);
+
 // Throws UserError unless Snug reads adapters of this peft_type: says which tool or method it
 // belongs to.
 void check_adapter_type(const base::JsonObject& config);

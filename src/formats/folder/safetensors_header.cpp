@@ -325,6 +325,12 @@ std::string_view safetensors_name_of(base::DType dtype) {
   return "";
 }
 
+int64_t stored_bits(std::string_view stored_dtype) {
+  const StoredType* type = find_stored_type(stored_dtype);
+  SNUG_CHECK(type != nullptr, "safetensors has no dtype {}", stored_dtype);
+  return type->bits;
+}
+
 std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }

@@ -48,6 +48,9 @@ std::string make_safetensors_header(const SafetensorsHeader& header, int64_t lea
 // The element type's name in the file: "BF16" for bf16.
 std::string_view safetensors_name_of(base::DType dtype);
 
+// The bits of an element of the type with this name in files, which the format must have.
+int64_t stored_bits(std::string_view stored_dtype);
+
 // Text such as "[2, 3]".
 std::string shape_text(const std::vector<int64_t>& shape);
 

@@ -11,6 +11,8 @@ namespace {
 namespace fs = std::filesystem;
 
 TensorInfo unplaced(const TensorSpec& tensor) {
+  if (!tensor.other_dtype.empty())
+    return {tensor.name, tensor.other_dtype, std::nullopt, tensor.shape, 0, tensor.bytes()};
   return {
       tensor.name,   std::string(safetensors_name_of(tensor.dtype)), tensor.dtype, tensor.shape, 0,
       tensor.bytes()};
@@ -26,7 +28,7 @@ SafetensorsHeader lay_out(const std::vector<TensorSpec>& tensors,
   for (const TensorSpec& tensor : tensors) header.tensors.push_back(unplaced(tensor));
   std::stable_sort(header.tensors.begin(), header.tensors.end(),
                    [](const TensorInfo& a, const TensorInfo& b) {
-                     return base::size_of(*a.dtype) > base::size_of(*b.dtype);
+                     return stored_bits(a.stored_dtype) > stored_bits(b.stored_dtype);
                    });
   for (const TensorSpec& tensor : late) {
     SNUG_CHECK(tensor.dtype == base::DType::u8 && tensor.shape.size() == 1,
@@ -42,9 +44,9 @@ SafetensorsHeader lay_out(const std::vector<TensorSpec>& tensors,
 }
 
 int64_t TensorSpec::bytes() const {
-  int64_t count = base::size_of(dtype);
-  for (const int64_t size : shape) count *= size;
-  return count;
+  int64_t bits = other_dtype.empty() ? base::size_of(dtype) * 8 : stored_bits(other_dtype);
+  for (const int64_t size : shape) bits *= size;
+  return bits / 8;
 }
 
 SafetensorsWriter::SafetensorsWriter(const fs::path& path, const std::vector<TensorSpec>& tensors,

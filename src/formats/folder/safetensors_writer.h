@@ -22,6 +22,8 @@ struct TensorSpec {
   std::string name;
   base::DType dtype = base::DType::f32;
   std::vector<int64_t> shape;
+  // The element type by the format's name, where base::DType has none ("F8_E4M3").
+  std::string other_dtype{};
 
   int64_t bytes() const;
 };

@@ -5,6 +5,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
 #include "models/families/families.h"
 
@@ -46,6 +47,20 @@ std::string describe_text_part(std::string_view key, const std::string& type) {
 }
 
 }  // namespace
+
+const nlohmann::json* text_part(const nlohmann::json& config) {
+  for (const std::string_view key : kTextParts) {
+    if (!is_object(config, key)) continue;
+    const nlohmann::json& part = config[std::string(key)];
+    // The text part of Qwen's omni models is itself a model of several parts.
+    return is_object(part, "text_config") ? &part["text_config"] : &part;
+  }
+  return nullptr;
+}
+
+nlohmann::json* text_part(nlohmann::json& config) {
+  return const_cast<nlohmann::json*>(text_part(std::as_const(config)));
+}
 
 std::string describe_multimodal(const base::JsonObject& json) {
   const nlohmann::json& config = json.value();
