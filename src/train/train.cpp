@@ -371,6 +371,22 @@ class Run {
     return curves;
   }
 
+  std::vector<plan::MeasuredSource> read_sources() const {
+    std::vector<plan::MeasuredSource> all;
+    const auto add = [&](const text::Dataset& dataset, bool evaluates) {
+      for (const text::LoadedSource& source : dataset.sources)
+        all.push_back({.name = source.name,
+                       .evaluates = evaluates,
+                       .records = source.audit.records,
+                       .documents = source.audit.documents,
+                       .tokens = source.audit.tokens,
+                       .trained_tokens = source.audit.trained_tokens});
+    };
+    add(data_.training->dataset, false);
+    for (const EvaluationSet& set : data_.evaluation) add(set.source->dataset, true);
+    return all;
+  }
+
   void measure(const TrainerOutcome& outcome) {
     plan::Measured& measured = measured_;
     measured.device_bytes = backends::allocated_arena_bytes(program::Space::device);
@@ -389,6 +405,7 @@ class Run {
                                *on_host - *on_device;
     measured.step_tokens = outcome.mean_step_tokens;
     measured.step_seconds = outcome.median_step_seconds;
+    measured.data = read_sources();
     if (!ranks_.is_first()) return;
     base::write_file_atomically(folder_.path / RunFolder::kMeasured, plan::to_json(measured));
     base::write_file_atomically(

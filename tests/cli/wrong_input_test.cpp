@@ -174,7 +174,7 @@ const std::vector<WrongInput> kCases{
     {"nested_yaml", with_recipe("seed:\n  a: 1\n"), {"wrong.yaml:2:3", "seed"}},
     {"adapter_next_to_full",
      only("method=full adapter=nowhere"),
-     {"adapter", "nowhere", "method=full trains every weight"}},
+     {"adapter", "nowhere", "method=full trains every weight", "with snug merge"}},
     {"key_of_lora_next_to_full",
      only("method=full lora_r=4"),
      {"command line: 'lora_r'", "method=full does not use"}},

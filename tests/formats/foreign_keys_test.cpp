@@ -252,6 +252,13 @@ TEST(ForeignKeys, StrategiesAndEpochsBecomeSteps) {
           << epochs;
 }
 
+TEST(ForeignKeys, MergesAtTheEndWhereOthersDo) {
+  EXPECT_TRUE(taken("merge_lora: true").merge);
+  EXPECT_FALSE(taken("merge_lora: false").merge);
+  EXPECT_FALSE(taken("").merge);
+  EXPECT_TRUE(tells(taken("merge_method: memory_efficient"), "snug merge computes in fp32"));
+}
+
 TEST(ForeignKeys, SharesOfAllSteps) {
   const Recipe recipe = taken("save_steps: 0.1\nlogging_steps: 0.5\nwarmup_steps: 0.03");
   EXPECT_EQ(steps_in(recipe.save_steps, 25), 3);

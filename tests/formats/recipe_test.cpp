@@ -340,5 +340,16 @@ TEST(Recipe, TellsWhichKeysHoldTheirDefaults) {
   EXPECT_FALSE(holds_default(parse("beta: 0.2"), "beta"));
 }
 
+// For people: what a run's maker decided, which is read back to the same job.
+TEST(Recipe, IsPrintedWithoutWhatHoldsItsDefault) {
+  const Recipe recipe = parse_recipe("model: m\nmethod: lora\ndata: d.jsonl\nseed: 3\n", "r.yaml");
+  const std::string changed = changed_to_yaml(recipe);
+  for (const char* line : {"model: m\n", "method: lora\n", "data: d.jsonl\n", "seed: 3\n"})
+    EXPECT_NE(changed.find(line), std::string::npos) << changed;
+  for (const char* key : {"warmup_ratio", "eval_data", "beta:"})
+    EXPECT_EQ(changed.find(key), std::string::npos) << changed;
+  EXPECT_EQ(to_yaml(parse_recipe(changed, "changed.yaml")), to_yaml(recipe));
+}
+
 }  // namespace
 }  // namespace snug::formats

@@ -336,6 +336,15 @@ TEST(Document, MeasuredHasWhatWasMeasured) {
   EXPECT_EQ(nlohmann::json::parse(to_json(measured))["tokens_per_second"], 200);
 }
 
+TEST(Document, MeasuredCountsTheData) {
+  Measured measured;
+  measured.data = {{"train.jsonl", false, 9, 8, 700, 300}, {"org/held", true, 2, 2, 60, 20}};
+  EXPECT_EQ(nlohmann::json::parse(to_json(measured))["data"].dump(),
+            R"([{"documents":8,"name":"train.jsonl","records":9,"tokens":700,"trained_tokens":300,)"
+            R"("use":"training"},{"documents":2,"name":"org/held","records":2,"tokens":60,)"
+            R"("trained_tokens":20,"use":"evaluation"}])");
+}
+
 TEST(Document, ParameterLineIsTheOneUsersRead) {
   PlanDocument document;
   document.trainable_parameters = 4194304;

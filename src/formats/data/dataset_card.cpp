@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "formats/folder/front_matter.h"
 
 namespace snug::formats {
 namespace {
@@ -22,27 +23,6 @@ constexpr int64_t kMostCardBytes = int64_t{16} << 20;
 constexpr auto kReadingWords = std::to_array<std::string_view>(
     {"column_names", "delimiter", "encoding", "escapechar", "field", "header", "names", "quotechar",
      "quoting", "sample_by", "sep", "skiprows", "usecols"});
-
-// The YAML of a card, after as many line breaks as stand before it, so that places are the file's.
-std::string front_matter(std::string_view text) {
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  constexpr std::string_view kFence = "---";
-  if (begin == std::string_view::npos || !text.substr(begin).starts_with(kFence)) return "";
-  const size_t from = text.find('\n', begin);
-  if (from == std::string_view::npos ||
-      text.substr(begin + kFence.size(), from - begin - kFence.size()).find_first_not_of(" \t\r") !=
-          std::string_view::npos)
-    return "";
-  for (size_t at = text.find("\n---", from); at != std::string_view::npos;
-       at = text.find("\n---", at + 1)) {
-    const size_t end = text.find_first_not_of(" \t\r", at + 1 + kFence.size());
-    if (end != std::string_view::npos && text[end] != '\n') continue;
-    const auto lines = static_cast<size_t>(std::ranges::count(text.substr(0, from + 1), '\n'));
-    return std::string(lines, '\n') + std::string(text.substr(from + 1, at - from));
-  }
-  return "";
-}
 
 class CardReader {
  public:

@@ -98,8 +98,10 @@ void add_lora(ForeignRows& rows) {
             "an adapter that is given is trained on: merge it into the model first for a new one, "
             "and take this out")
       .refuse({"adapter_folder"}, "say adapter: FOLDER, the folder that has adapter_config.json")
-      .pass_over({"merge_lora", "merge_method", "qlora_merge"},
-                 "the result is an adapter's folder, which PEFT merges");
+      .same_as({"merge_lora"}, "merge")
+      .pass_over({"merge_method", "qlora_merge"},
+                 "snug merge computes in fp32 and rounds once, and says how far the result is from "
+                 "what was trained");
 }
 
 void add_preferences(ForeignRows& rows) {

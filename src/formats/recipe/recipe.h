@@ -238,5 +238,8 @@ bool holds_default(const Recipe& recipe, std::string_view key);
 
 // recipe.yaml: exactly what runs, with every key of the verb and its value.
 std::string to_yaml(const Recipe& recipe, Verb verb = Verb::train);
+// The same for people: the method, and the keys whose value is not the one that they have where
+// nobody gives any.
+std::string changed_to_yaml(const Recipe& recipe, Verb verb = Verb::train);
 
 }  // namespace snug::formats

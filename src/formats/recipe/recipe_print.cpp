@@ -60,6 +60,15 @@ std::string default_note(const RecipeKey& key) {
   return text.empty() ? "" : fmt::format(" (default {})", text);
 }
 
+// Also of a key whose default is computed, where the value switches something off.
+bool is_default(const RecipeKey& key, const Value& value) {
+  const std::string shown = value_text(key, value);
+  if (key.default_text.empty()) return shown == "false" || shown == "0";
+  return is_same_value(value, parse_value(key, {.name = std::string(key.name),
+                                                .items = {std::string(key.default_text)},
+                                                .where = {}}));
+}
+
 }  // namespace
 
 std::string to_yaml(const Recipe& recipe, Verb verb) {
@@ -79,6 +88,18 @@ std::string given_to_yaml(const Recipe& recipe) {
   for (const RecipeKey& key : recipe_keys())
     if (key.field.get != nullptr && recipe.is_given(key.name))
       text += fmt::format("{}: {}\n", key.name, yaml_value(key, key.field.get(recipe)));
+  return text;
+}
+
+std::string changed_to_yaml(const Recipe& recipe, Verb verb) {
+  std::string text;
+  for (const RecipeKey& key : recipe_keys()) {
+    if (key.field.get == nullptr || !key.belongs_to(verb)) continue;
+    const Value value = key.field.get(recipe);
+    const std::string shown = yaml_value(key, value);
+    if (shown == "null" || (key.name != "method" && is_default(key, value))) continue;
+    text += fmt::format("{}: {}\n", key.name, shown);
+  }
   return text;
 }
 

@@ -26,6 +26,12 @@ nlohmann::ordered_json json_of(std::optional<int64_t> bytes) {
   return bytes ? nlohmann::ordered_json(*bytes) : nlohmann::ordered_json();
 }
 
+nlohmann::ordered_json json_of(const MeasuredSource& source) {
+  return {{"name", source.name},       {"use", source.evaluates ? "evaluation" : "training"},
+          {"records", source.records}, {"documents", source.documents},
+          {"tokens", source.tokens},   {"trained_tokens", source.trained_tokens}};
+}
+
 // A time of 0 means unknown.
 ComparedFigure seconds_figure(const char* name, double planned, double measured) {
   return figure(name, readable_seconds(planned), readable_seconds(measured),
@@ -52,7 +58,8 @@ std::string to_json(const Measured& measured) {
   }
   json["load_seconds"] = measured.load_seconds;
   if (measured.reference_seconds) json["reference"]["seconds"] = *measured.reference_seconds;
-  return json.dump(2) + "\n";
+  for (const MeasuredSource& source : measured.data) json["data"].push_back(json_of(source));
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::vector<ComparedFigure> compared_figures(const PlanDocument& planned,

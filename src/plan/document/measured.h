@@ -12,6 +12,16 @@
 
 namespace snug::plan {
 
+// What a run read of one source of its data.
+struct MeasuredSource {
+  std::string name;  // as the recipe names it
+  bool evaluates = false;
+  int64_t records = 0;
+  int64_t documents = 0;
+  int64_t tokens = 0;
+  int64_t trained_tokens = 0;  // that carry loss
+};
+
 struct Measured {
   // Bytes of the arenas; nothing where there is no count. device_bytes is the device's arena as its
   // driver or the kernel counts it: on a GPU, by how much the driver's free memory fell when the
@@ -35,6 +45,7 @@ struct Measured {
   // The time for computing the reference log-probabilities, if they are kept; nothing if there were
   // none.
   std::optional<double> reference_seconds{};
+  std::vector<MeasuredSource> data{};
 };
 
 // Pretty-printed JSON. Bytes are integers, or null if not measured; times are seconds. If no step

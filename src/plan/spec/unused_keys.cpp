@@ -35,8 +35,8 @@ void refuse_adapter(const Recipe& recipe) {
   if (recipe.adapter.empty() || !formats::method_keys_of(recipe.method).trains_weights) return;
   recipe.fail("adapter",
               fmt::format("is {}, but method={} trains every weight and no adapter; use "
-                          "method=lora or qlora, or merge the adapter into its model with PEFT "
-                          "and train that",
+                          "method=lora or qlora, or merge the adapter into its model with snug "
+                          "merge and train that",
                           recipe.adapter, base::word_of(recipe.method)));
 }
 

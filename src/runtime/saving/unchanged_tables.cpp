@@ -70,7 +70,8 @@ std::vector<std::string> unchanged_tables(const std::filesystem::path& adapter,
       base::throw_user_error(
           "{}: the adapter holds '{}', which adapter_config.json does not name in modules_to_save "
           "and which is another than the model's: PEFT saved it since it was trained or resized "
-          "(save_embedding_layers). Merge the adapter into its model with PEFT and train that; "
+          "(save_embedding_layers). Merge the adapter into its model with snug merge and train "
+          "that; "
           "generate, evaluate and score apply the adapter as it is",
           lora.file().path().string(), name);
     tables.push_back(name);

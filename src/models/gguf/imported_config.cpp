@@ -1,0 +1,284 @@
+// Stages: which family the file's architecture is; the sizes that every model has; biases, experts
+// and windows; what single families have in addition. Sizes that the tensors show are taken from
+// these, since converters write some of them by a rule of thumb.
+#include "models/gguf/imported_config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/error.h"
+#include "formats/gguf/metadata_view.h"
+#include "models/config/config_keys.h"
+#include "models/config/rope.h"
+#include "models/families/families.h"
+#include "models/gguf/architecture.h"
+#include "models/gguf/gguf_family.h"
+#include "models/gguf/imported_rope.h"
+
+namespace snug::models {
+namespace {
+
+using formats::GgufFile;
+using formats::GgufTensorInfo;
+using formats::MetadataView;
+
+void refuse_other_contents(const GgufFile& file, const MetadataView& metadata,
+                           const std::string& architecture) {
+  const auto refuse = [&](const std::string& what) {
+    base::throw_user_error("{}: {}", file.path().string(), what);
+  };
+  const std::string type =
+      metadata.has("general.type") ? metadata.text("general.type") : std::string("model");
+  if (type == "adapter")
+    refuse(
+        "this is a LoRA adapter in GGUF, not a model. Train on the Hugging Face folder of an "
+        "adapter, which the program that made this one kept or can write");
+  if (type == "mmproj" || architecture == "clip")
+    refuse(
+        "this file holds the encoder of images (or sound) of a multimodal model; give the .gguf "
+        "file of its language model, which lies next to it");
+  if (type == "imatrix" || architecture == "imatrix")
+    refuse("this file holds statistics for quantising (an importance matrix), not a model");
+  if (file.tensors().empty())
+    refuse("the file has no tensors: it holds a vocabulary alone; give the model's .gguf file");
+}
+
+class ConfigImport {
+ public:
+  explicit ConfigImport(const GgufFile& file)
+      : file_(file),
+        metadata_(file.metadata(), file.path().string()),
+        architecture_(metadata_.text("general.architecture")) {}
+
+  ModelConfig import() {
+    refuse_other_contents(file_, metadata_, architecture_);
+    choose_family();
+    import_sizes();
+    import_norms();
+    import_experts();
+    import_positions();
+    import_biases();
+    import_windows();
+    import_family();
+    return std::move(config_);
+  }
+
+ private:
+  std::string key(std::string_view name) const { return fmt::format("{}.{}", architecture_, name); }
+  bool has_tensor(std::string_view name) const { return file_.find(name) != nullptr; }
+  const GgufTensorInfo& tensor(std::string_view name) const {
+    const GgufTensorInfo* found = file_.find(name);
+    if (found == nullptr)
+      base::throw_user_error("{}: there is no tensor '{}', which every {} has; the file is damaged",
+                             file_.path().string(), name, architecture_);
+    return *found;
+  }
+  int64_t axis(std::string_view name, size_t index) const {
+    const std::vector<int64_t>& shape = tensor(name).shape;
+    if (shape.size() != 2)
+      base::throw_user_error("{}: tensor '{}' has {} axes; expected 2", file_.path().string(), name,
+                             shape.size());
+    return shape[index];
+  }
+  // An integer from 1 to `most`.
+  int64_t size(std::string_view name, int64_t most) const {
+    return checked(name, metadata_.integer(key(name)), most);
+  }
+  int64_t checked(std::string_view name, int64_t value, int64_t most) const {
+    if (value < 1 || value > most)
+      metadata_.fail(key(name),
+                     fmt::format("is {}; expected 1 to {}. Is the file damaged?", value, most));
+    return value;
+  }
+  // A size that files may give for each layer; layers that differ are another family's.
+  int64_t size_of_layers(std::string_view name, int64_t most) const {
+    const std::vector<int64_t> list = metadata_.integers(key(name), config_.num_layers);
+    if (std::ranges::adjacent_find(list, std::ranges::not_equal_to()) != list.end())
+      metadata_.fail(key(name), "differs from layer to layer, which no family of Snug has");
+    return checked(name, list.front(), most);
+  }
+
+  // Several families of Hugging Face are one architecture.
+  void choose_family() {
+    const auto families = families_of_architecture(architecture_);
+    if (families.empty())
+      base::throw_user_error(
+          "{}: the model's architecture is '{}', of which Snug has no family; it has {}",
+          file_.path().string(), architecture_, architecture_names());
+    config_.model_type = families.front();
+    if (architecture_ != "llama") return;
+    if (metadata_.integer_or(key("expert_count"), 0) > 0)
+      config_.model_type = "mixtral";
+    else if (metadata_.integer_or(key("attention.sliding_window"), 0) > 0)
+      config_.model_type = "mistral";
+  }
+
+  void import_sizes() {
+    config_.num_layers = size("block_count", kMaxLayers);
+    config_.hidden_size = size("embedding_length", kMaxHidden);
+    config_.num_heads = size_of_layers("attention.head_count", kMaxHeads);
+    config_.num_kv_heads = metadata_.has(key("attention.head_count_kv"))
+                               ? size_of_layers("attention.head_count_kv", kMaxHeads)
+                               : config_.num_heads;
+    config_.head_dim = checked(
+        "attention.key_length",
+        metadata_.integer_or(key("attention.key_length"), config_.hidden_size / config_.num_heads),
+        kMaxHeads);
+    if (metadata_.integer_or(key("attention.value_length"), config_.head_dim) != config_.head_dim)
+      metadata_.fail(key("attention.value_length"),
+                     "is not attention.key_length, as it is in every family of Snug");
+    config_.max_position = size("context_length", kMaxPositions);
+    config_.vocab_size = checked("vocab_size", axis("token_embd.weight", 0), kMaxVocabulary);
+    const std::string_view down =
+        architecture_ == "t5" ? "enc.blk.0.ffn_down.weight" : "blk.0.ffn_down.weight";
+    config_.intermediate_size =
+        has_tensor(down) ? checked("feed_forward_length", axis(down, 1), kMaxIntermediate)
+                         : size_of_layers("feed_forward_length", kMaxIntermediate);
+    const bool is_always_tied = gguf_family(config_.model_type).head == GgufHead::tied;
+    config_.tied_embeddings = is_always_tied || !has_tensor("output.weight");
+  }
+
+  void import_norms() {
+    const std::string rms = key("attention.layer_norm_rms_epsilon");
+    const std::string name = metadata_.has(rms) ? rms : key("attention.layer_norm_epsilon");
+    config_.norm_epsilon = static_cast<float>(metadata_.number(name));
+    if (!(config_.norm_epsilon >= 0)) metadata_.fail(name, "is below 0");
+  }
+
+  void import_experts() {
+    const int64_t experts = metadata_.integer_or(key("expert_count"), 0);
+    const std::string& type = config_.model_type;
+    const bool has_experts = type == "mixtral" || type == "qwen3_moe" || type == "gpt_oss";
+    if (!has_experts && experts == 0) return;
+    if (!has_experts)
+      metadata_.fail(key("expert_count"),
+                     fmt::format("is {}; Snug's {} has no experts", experts, type));
+    config_.num_experts = size("expert_count", kMaxExperts);
+    config_.chosen_experts = size("expert_used_count", config_.num_experts);
+    config_.expert_size = config_.intermediate_size;
+    if (type == "qwen3_moe")
+      config_.expert_size = size("expert_feed_forward_length", kMaxIntermediate);
+    config_.router_coefficient = 0.001;
+    if (type != "gpt_oss") return;
+    // The published models' settings, which llama.cpp computes with.
+    config_.gate_limit = 7.0;
+    config_.gate_alpha = 1.702;
+    config_.router_coefficient = 0.9;
+  }
+
+  void import_positions() {
+    const std::string& type = config_.model_type;
+    if (type == "gpt2") config_.positions = Positions::learned;
+    if (type == "bloom") config_.positions = Positions::alibi;
+    if (type == "t5") config_.positions = Positions::relative;
+    if (type == "gpt2") config_.max_position = axis("position_embd.weight", 0);
+    if (type == "bloom" || type == "t5") config_.max_position = kMaxPositions;
+    import_rope(file_, metadata_, architecture_, config_);
+  }
+
+  void import_biases() {
+    config_.attention_bias = has_tensor("blk.0.attn_q.bias") || has_tensor("blk.0.attn_qkv.bias");
+    config_.mlp_bias = has_tensor("blk.0.ffn_gate.bias");
+  }
+
+  // Files say how wide the window is; which layers have it follows from the architecture, unless
+  // there is a list of them or another period.
+  void import_windows() {
+    const std::string name = key("attention.sliding_window");
+    const int64_t window = metadata_.integer_or(name, 0);
+    config_.windows.assign(static_cast<size_t>(config_.num_layers), 0);
+    if (window == 0) return;
+    checked("attention.sliding_window", window, kMaxPositions);
+    const std::string& type = config_.model_type;
+    const int64_t period = gguf_family(type).window_period;
+    const bool in_all_layers = type == "mistral" || type == "mixtral" || type == "phi3";
+    if (period == 0 && !in_all_layers)
+      metadata_.fail(name, fmt::format("is {}; Snug's {} has no windows in GGUF", window, type));
+    if (in_all_layers) return set_window(config_, window);
+    const std::string pattern = key("attention.sliding_window_pattern");
+    if (!metadata_.has(pattern)) return set_window_pattern(config_, window, period);
+    const auto list = metadata_.integers(pattern, config_.num_layers);
+    if (!std::holds_alternative<std::vector<bool>>(*file_.metadata().find(pattern)))
+      return set_window_pattern(
+          config_, window, checked("attention.sliding_window_pattern", list.front(), kMaxLayers));
+    for (size_t layer = 0; layer < list.size(); ++layer)
+      config_.windows[layer] = list[layer] != 0 ? window : 0;
+  }
+
+  void import_family() {
+    const std::string& type = config_.model_type;
+    if (type == "gemma2" || type == "gemma3_text") import_gemma();
+    if (type == "gpt_neox")
+      config_.parallel_residual = metadata_.boolean_or(key("use_parallel_residual"), true);
+    if (type == "falcon") {
+      config_.parallel_residual = true;
+      config_.parallel_norms = has_tensor("blk.0.attn_norm_2.weight") ? 2 : 1;
+    }
+    if (type == "stablelm" &&
+        (has_tensor("blk.0.attn_q_norm.weight") || !has_tensor("blk.0.ffn_norm.weight")))
+      base::throw_user_error(
+          "{}: the model norms queries and keys, or has blocks side by side, as StableLM 2 12B "
+          "does, which Snug's stablelm has not",
+          file_.path().string());
+    if (type == "t5") import_t5();
+  }
+
+  void import_gemma() {
+    config_.attention_softcap = static_cast<float>(metadata_.number_or(
+        key("attn_logit_softcapping"), config_.model_type == "gemma2" ? 50.0 : 0.0));
+    config_.logit_softcap = static_cast<float>(metadata_.number_or(
+        key("final_logit_softcapping"), config_.model_type == "gemma2" ? 30.0 : 0.0));
+    const double scale = gguf_score_scale(gguf_family(config_.model_type), config_);
+    config_.query_scalar = std::round(1.0 / (scale * scale));
+  }
+
+  void import_t5() {
+    config_.encoder_layers = config_.num_layers;
+    config_.num_layers += checked(
+        "decoder_block_count",
+        metadata_.integer_or(key("decoder_block_count"), config_.encoder_layers), kMaxLayers);
+    config_.windows.clear();
+    config_.gated_mlp = has_tensor("enc.blk.0.ffn_gate.weight");
+    config_.scaled_head = config_.tied_embeddings;
+    config_.relative_buckets = size("attention.relative_buckets_count", 1 << 16);
+    config_.relative_distance = 128;
+    config_.decoder_start_id = metadata_.integer_or(key("decoder_start_token_id"), 0);
+    config_.padding_id = metadata_.integer_or("tokenizer.ggml.padding_token_id", 0);
+  }
+
+  const GgufFile& file_;
+  MetadataView metadata_;
+  std::string architecture_;
+  ModelConfig config_;
+};
+
+}  // namespace
+
+ModelConfig imported_config(const GgufFile& file) { return ConfigImport(file).import(); }
+
+nlohmann::json imported_config_json(const ModelConfig& config, const GgufFile& file) {
+  nlohmann::json json = describe(config);
+  const MetadataView metadata(file.metadata(), file.path().string());
+  for (const char* token : {"bos", "eos", "padding"}) {
+    const int64_t id = metadata.integer_or(fmt::format("tokenizer.ggml.{}_token_id", token), -1);
+    const std::string key =
+        std::string_view(token) == "padding" ? "pad_token_id" : fmt::format("{}_token_id", token);
+    if (id >= 0 && id < config.vocab_size) json[key] = id;
+  }
+  // transformers 4 refuses the key, and computes this factor itself.
+  const RopeConfig& rope = config.rope;
+  const double factor =
+      static_cast<double>(config.max_position) / static_cast<double>(rope.original_max_position);
+  if (rope.scaling == RopeScaling::longrope &&
+      std::abs(longrope_attention_factor(factor, rope.original_max_position) -
+               rope.attention_factor) > 1e-5)
+    json["rope_scaling"]["attention_factor"] = rope.attention_factor;
+  return json;
+}
+
+}  // namespace snug::models
