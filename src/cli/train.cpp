@@ -5,12 +5,14 @@
 
 #include "base/console.h"
 #include "base/file.h"
+#include "cli/merge_after_run.h"
 #include "cli/verbs.h"
 #include "comm/launch.h"
+#include "formats/recipe/recipe.h"
+#include "train/run_folder.h"
 #include "train/train.h"
 #ifdef SNUG_WITH_BENCH
 #include "bench/quick_calibration.h"
-#include "formats/recipe/recipe.h"
 #endif
 
 namespace snug::cli {
@@ -18,14 +20,21 @@ namespace snug::cli {
 int train(const Request& request) {
   const formats::Recipe recipe = request.recipe();
   recipe.require("model");
+  train::AfterRun after;
+  if (recipe.merge) {
+    check_merge_of_run(recipe);
+    after = merge_after_run;
+  }
 #ifdef SNUG_WITH_BENCH
-  const int code = train::train(recipe, bench::calibrate_before_first_run);
+  const train::MeasureMachine measure = bench::calibrate_before_first_run;
 #else
-  const int code = train::train(recipe);
+  const train::MeasureMachine measure;
 #endif
-  if (request.json && code == 0 && comm::is_first_rank())
-    base::print("{}",
-                base::read_text_file(std::filesystem::path(recipe.output_dir) / "measured.json"));
+  const int code = train::train(recipe, measure, after);
+  const bool is_done = code == 0 || code == kNotAsItIs;
+  if (request.json && is_done && comm::is_first_rank())
+    base::print("{}", base::read_text_file(std::filesystem::path(recipe.output_dir) /
+                                           train::RunFolder::kMeasured));
   return code;
 }
 

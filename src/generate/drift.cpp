@@ -109,6 +109,7 @@ plan::InferenceShape TrainedOutputs::shape() const {
 void TrainedOutputs::compute() {
   Inference inference(recipe_, model_, shape());
   arena_bytes_ = inference.arena_bytes();
+  compute_type_ = inference.compute_type();
   for (const ComparedDocument& document : documents_)
     predict(inference, document, [&](std::span<const float> logits, int32_t /*next*/) {
       kept_.append(logits.data(), static_cast<int64_t>(logits.size_bytes()));

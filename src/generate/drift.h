@@ -63,8 +63,8 @@ class TrainedOutputs {
   Drift compare(const std::string& folder) const;
   // The bytes of the arenas of the model that ran last, as they were planned.
   int64_t arena_bytes() const { return arena_bytes_; }
-  // The compute type of all passes, as in recipes.
-  formats::ComputeDtype compute_dtype() const { return recipe_.compute_dtype; }
+  // The compute type of all passes, which is known after compute.
+  base::DType compute_type() const { return compute_type_; }
 
  private:
   plan::InferenceShape shape() const;
@@ -74,6 +74,7 @@ class TrainedOutputs {
   std::vector<ComparedDocument> documents_;
   DriftCosts costs_;
   base::SpillFile kept_;
+  base::DType compute_type_ = base::DType::f32;
   mutable int64_t arena_bytes_ = 0;
 };
 

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr std::array kEarlyFiles{RunFolder::kRecipe,  RunFolder::kPlan,      RunFolder::kAlgorithms,
                                  RunFolder::kMetrics, RunFolder::kReference, RunFolder::kLog};
 constexpr std::string_view kTemporary = ".snug-tmp";  // base/temporary_file.h
-constexpr std::array kResults{RunFolder::kAdapter, RunFolder::kModel};
+constexpr std::array kResults{RunFolder::kAdapter, RunFolder::kModel, RunFolder::kMerged};
 
 template <typename Names>
 bool is_one_of(const Names& names, const std::string& name) {
@@ -61,7 +61,8 @@ std::vector<fs::path> doomed_entries(const RunFolder& folder, const formats::Rec
     const std::string name = entry.path().filename().string();
     const bool is_result =
         name == (formats::method_keys_of(recipe.method).trains_weights ? RunFolder::kModel
-                                                                       : RunFolder::kAdapter);
+                                                                       : RunFolder::kAdapter) ||
+        (recipe.merge && name == RunFolder::kMerged);
     if (is_file_of_run(name) || is_result ||
         (replaces_all(folder, recipe) && is_folder_of_run(name)))
       doomed.insert(entry.path());

@@ -42,6 +42,7 @@ struct RunFolder {
   static constexpr const char* kReport = "report.html";
   static constexpr const char* kAdapter = "adapter";
   static constexpr const char* kModel = "model";
+  static constexpr const char* kMerged = "merged";
 };
 
 // Decides before anything is loaded, and keeps other runs out of a folder that is there. An

@@ -34,6 +34,7 @@
 #include "train/evaluation_names.h"
 #include "train/files_fingerprint.h"
 #include "train/kept_reference.h"
+#include "train/on_first_rank.h"
 #include "train/resume.h"
 #include "train/resume_metrics.h"
 #include "train/run_folder.h"
@@ -428,7 +429,7 @@ class Run {
 
 }  // namespace
 
-int train(const formats::Recipe& recipe, const MeasureMachine& measure) {
+int train(const formats::Recipe& recipe, const MeasureMachine& measure, const AfterRun& after) {
   check_before_ranks(recipe);
   const runtime::Ranks ranks = runtime::Ranks::join(recipe);
   if (!ranks.is_first()) base::leave_console_to_others();
@@ -439,7 +440,8 @@ int train(const formats::Recipe& recipe, const MeasureMachine& measure) {
     models::find_model(settled.model);
     if (measure && ranks.is_first()) measure(settled);
     ranks.wait_for_all();
-    return Run(settled, ranks).run();
+    const int code = Run(settled, ranks).run();
+    return code == 0 && after ? on_first_rank([&] { return after(settled); }, ranks) : code;
   } catch (const std::exception& error) {
     ranks.end_with(error);
     throw;

@@ -20,11 +20,19 @@ constexpr double kPairFullLearningRate = 1e-6;
 // In the same proportion to the normal rate as LoRA's.
 constexpr double kPairPromptLearningRate = 7.5e-5;
 
+constexpr string_view kMergedAlready =
+    "trains the model's own weights, so that OUTPUT_DIR/model is complete and nothing is left to "
+    "merge";
+constexpr string_view kNoWeights =
+    "trains prompts that attention reads through gates, which no weights of the model can express; "
+    "its adapter is applied where the model runs";
+
 constexpr std::array kMethodTable{MethodKeys{.method = Method::full,
                                              .learning_rate = kFullLearningRate,
                                              .pair_learning_rate = kPairFullLearningRate,
                                              .in_4_bits = std::nullopt,
-                                             .trains_weights = true},
+                                             .trains_weights = true,
+                                             .not_merged = kMergedAlready},
                                   MethodKeys{.method = Method::lora,
                                              .learning_rate = kAdapterLearningRate,
                                              .pair_learning_rate = kPairAdapterLearningRate,
@@ -37,11 +45,13 @@ constexpr std::array kMethodTable{MethodKeys{.method = Method::full,
                                   MethodKeys{.method = Method::adapter,
                                              .learning_rate = kPromptLearningRate,
                                              .pair_learning_rate = kPairPromptLearningRate,
-                                             .in_4_bits = Method::adapter},
+                                             .in_4_bits = Method::adapter,
+                                             .not_merged = kNoWeights},
                                   MethodKeys{.method = Method::adapter_v2,
                                              .learning_rate = kPromptLearningRate,
                                              .pair_learning_rate = kPairPromptLearningRate,
-                                             .in_4_bits = Method::adapter_v2}};
+                                             .in_4_bits = Method::adapter_v2,
+                                             .not_merged = kNoWeights}};
 
 constexpr std::array kLora{Method::lora, Method::qlora};
 constexpr std::array<string_view, 7> kOfLora{"lora_r",         "lora_alpha",      "lora_dropout",

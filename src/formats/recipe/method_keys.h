@@ -20,6 +20,8 @@ struct MethodKeys {
   std::optional<Method> in_4_bits;
   bool always_in_4_bits = false;
   bool trains_weights = false;  // otherwise it trains an adapter next to frozen weights
+  // Why its result is not merged into the model; empty: it can be.
+  std::string_view not_merged = {};
 };
 
 const MethodKeys& method_keys_of(Method method);

@@ -238,6 +238,18 @@ void check_together(const Recipe& recipe) {
                 "names 'all-linear' next to other modules; give one or the other");
 }
 
+// Known before anything is trained.
+void check_merge(const Recipe& recipe) {
+  if (!recipe.merge) return;
+  if (const std::string_view why = method_keys_of(recipe.method).not_merged; !why.empty())
+    recipe.fail("merge", fmt::format("is true, but method={} {}; leave merge out",
+                                     base::word_of(recipe.method), why));
+  if (recipe.init == Init::random)
+    recipe.fail("merge",
+                "is true, but with init=random there is no model's folder to merge the adapter "
+                "into; leave merge out");
+}
+
 // FSDP's key for offload_params moves all lasting tensors to host memory, including the optimizer
 // state of trainable weights, unless the user says where that is kept.
 void settle_offloading(Recipe& recipe, const WrittenByKey& given) {
@@ -298,6 +310,7 @@ void settle(RecipeReading& reading, const WrittenByKey& given) {
   settle_warm_up(recipe);
   mistakes.gather([&] { check_schedule(recipe); });
   mistakes.gather([&] { check_together(recipe); });
+  mistakes.gather([&] { check_merge(recipe); });
 }
 
 // Other tools accept evaluation intervals even if there is no evaluation data.

@@ -1,0 +1,183 @@
+#include "cli/merge_job.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <system_error>
+
+#include "base/console.h"
+#include "base/error.h"
+#include "cli/input_paths.h"
+#include "formats/folder/run_mark.h"
+#include "formats/recipe/recipe_keys.h"
+#include "models/config/config.h"
+#include "train/run_folder.h"
+
+namespace snug::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using formats::MergeInto;
+using formats::Recipe;
+
+constexpr std::array<std::string_view, 3> kTextPaths{"data", "eval_data", "chat_template"};
+
+// The recipe of the run in whose folder the adapter lies.
+std::optional<Recipe> recipe_of_run(const fs::path& adapter) {
+  std::error_code error;
+  const fs::path folder = fs::weakly_canonical(adapter, error).parent_path();
+  const fs::path file = folder / train::RunFolder::kRecipe;
+  if (error || !fs::exists(folder / formats::kRunMark, error) || !fs::exists(file, error))
+    return std::nullopt;
+  try {
+    Recipe run = formats::load_recipe(file.string(), {});
+    find_inputs(run, kTextPaths, kTextPaths);
+    return run;
+  } catch (const base::UserError& failure) {
+    base::say("the run of the adapter is not known, since its recipe is not read: {}",
+              failure.what());
+    return std::nullopt;
+  }
+}
+
+// How the linears of the base were stored in training.
+struct Storage {
+  bool in_4_bits = false;
+  bool double_quant = true;
+  bool head = false;
+};
+
+Storage storage_of(const MergeJob& job, const models::ModelConfig& model) {
+  const Recipe& recipe = job.recipe;
+  if (model.stored)
+    return {.in_4_bits = true,
+            .double_quant = model.stored->double_quant,
+            .head = !model.stored->head.empty()};
+  const bool is_said = recipe.is_given("load_in_4bit") || !job.run;
+  const Recipe& source = is_said ? recipe : *job.run;
+  return {.in_4_bits = source.load_in_4bit,
+          .double_quant = (recipe.is_given("double_quant") ? recipe : source).double_quant,
+          .head = source.load_head_in_4bit};
+}
+
+Recipe trained_recipe(const MergeJob& job, const Storage& storage) {
+  Recipe trained = job.recipe;
+  trained.model = job.inputs.model.string();
+  trained.adapter = job.inputs.adapter.string();
+  trained.init = formats::Init::files;
+  trained.method = formats::Method::lora;
+  trained.load_in_4bit = storage.in_4_bits;
+  trained.double_quant = storage.double_quant;
+  trained.load_head_in_4bit = storage.head;
+  if (job.run) trained.compute_dtype = job.run->compute_dtype;
+  for (const char* key : {"method", "load_in_4bit", "double_quant", "load_head_in_4bit"})
+    trained.given.erase(key);
+  return trained;
+}
+
+std::optional<fs::path> folder_in_16_bits(const Recipe& recipe, const fs::path& model,
+                                          bool is_stored_in_4_bits) {
+  if (!is_stored_in_4_bits) {
+    if (recipe.base.empty()) return model;
+    recipe.fail("base", fmt::format("is the folder in 16 bits of a model in 4 bits, and {} is in "
+                                    "16 bits itself; leave it out",
+                                    model.string()));
+  }
+  if (recipe.base.empty()) return std::nullopt;
+  if (models::preset(recipe.base))
+    recipe.fail("base", fmt::format("\"{}\" is a built-in shape without weights; give a model "
+                                    "folder",
+                                    recipe.base));
+  const models::ModelSource base = models::find_model(recipe.base);
+  if (base.config.stored)
+    recipe.fail("base", fmt::format("{} is in 4 bits, too; give the folder in 16 bits",
+                                    base.folder.string()));
+  return base.folder;
+}
+
+void refuse_keys_of_4_bits(const Recipe& recipe) {
+  constexpr const char* kRemedy =
+      "load_in_4bit=true says that it was (for an adapter that is not in its run's folder)";
+  if (recipe.merge_into == MergeInto::quantised_values)
+    recipe.fail("merge_into",
+                fmt::format("is nf4, but the model was not trained in 4 bits; {}", kRemedy));
+  if (!recipe.base.empty())
+    recipe.fail("base", fmt::format("is for a model that was trained in 4 bits, and this one was "
+                                    "not; leave it out. {}",
+                                    kRemedy));
+}
+
+void add_variants(MergeJob& job, const models::ModelSource& model, const Storage& storage) {
+  const Recipe& recipe = job.recipe;
+  if (!storage.in_4_bits) {
+    refuse_keys_of_4_bits(recipe);
+    job.variants = {{MergedInto::model, model.folder}};
+    return;
+  }
+  const bool is_stored = model.config.stored.has_value();
+  const auto folder = folder_in_16_bits(recipe, model.folder, is_stored);
+  if (!folder && recipe.merge_into == MergeInto::sixteen_bit)
+    recipe.fail("merge_into", fmt::format("is 16bit, but {} is in 4 bits; give base=FOLDER, the "
+                                          "model in 16 bits that it was made of",
+                                          model.folder.string()));
+  if (folder && recipe.merge_into != MergeInto::quantised_values)
+    job.variants.push_back({MergedInto::sixteen_bit, *folder});
+  if (recipe.merge_into != MergeInto::sixteen_bit)
+    job.variants.push_back({MergedInto::nf4, model.folder, !is_stored});
+  if (!folder && recipe.merge_into == MergeInto::automatic)
+    job.single_because =
+        "it is merged into the values of NF4, on which it was trained; with base=FOLDER, the model "
+        "in 16 bits, a merge into that is compared with it";
+}
+
+MergeJob complete(MergeJob job) {
+  const models::ModelSource model = models::find_model(job.inputs.model.string());
+  const Storage storage = storage_of(job, model.config);
+  job.trained = trained_recipe(job, storage);
+  add_variants(job, model, storage);
+  return job;
+}
+
+}  // namespace
+
+std::string_view description_of(MergedInto base) {
+  switch (base) {
+    case MergedInto::model:
+      return "the model";
+    case MergedInto::sixteen_bit:
+      return "the model in 16 bits";
+    case MergedInto::nf4:
+      return "the values of NF4";
+  }
+  return "";
+}
+
+fs::path MergeJob::output() const {
+  const fs::path path = fs::path(recipe.output_dir).lexically_normal();
+  return path.has_filename() ? path : path.parent_path();
+}
+
+MergeJob merge_job(const Recipe& recipe) {
+  MergeJob job{.recipe = recipe};
+  job.inputs = convert::merge_inputs(recipe);
+  job.run = recipe_of_run(job.inputs.adapter);
+  return complete(std::move(job));
+}
+
+MergeJob merge_job_of_run(const Recipe& run) {
+  MergeJob job{.recipe = run, .run = run};
+  const fs::path folder = run.output_dir;
+  job.recipe.output_dir = (folder / train::RunFolder::kMerged).string();
+  job.recipe.adapter = (folder / train::RunFolder::kAdapter).string();
+  job.recipe.compute_dtype = formats::ComputeDtype::automatic;  // the folder's type is the model's
+  job.inputs = convert::merge_inputs(job.recipe);
+  return complete(std::move(job));
+}
+
+std::vector<MergeVariant> merge_variants_of_run(const Recipe& run) {
+  MergeJob job{.recipe = run, .run = run};
+  job.inputs.model = models::find_model_folder(run.model);
+  return complete(std::move(job)).variants;
+}
+
+}  // namespace snug::cli
