@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -151,6 +153,34 @@ TEST(MergedFolder, FitsWhatWasSaidOfIt) {
   EXPECT_EQ(
       report.result_bytes,
       merger.plan().source_bytes - TensorIndex(kForms + "patterns", "adapter_model").total_bytes());
+}
+
+// Results are often put on a larger disk through a link, whose target may be still to be made.
+TEST(MergedFolder, GoesThroughALinkToWhereItLeads) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "disk/empty");
+  for (const char* target : {"disk/empty", "disk/new"}) {
+    fs::create_symlink(target, folder / "link");
+    merge_with(kGoldens + "mistral/model", kForms + "patterns", folder / "link");
+    EXPECT_TRUE(fs::is_symlink(folder / "link"));
+    EXPECT_TRUE(fs::exists(folder / target / "model.safetensors"));
+    fs::remove(folder / "link");
+  }
+  EXPECT_EQ(folder.count(), 1U) << "the disk alone";
+}
+
+TEST(MergedFolder, InfinitiesInWhatTheAdapterLeavesAreNamed) {
+  const TemporaryFolder folder;
+  fs::copy(kGoldens + "mistral/model", folder / "in");
+  const formats::SafetensorsFile file(folder / "in/model.safetensors");
+  const float infinity = std::numeric_limits<float>::infinity();
+  std::fstream stored(file.path(), std::ios::in | std::ios::out | std::ios::binary);
+  stored.seekp(file.header_bytes() + file.at("model.norm.weight").begin + 8);
+  stored.write(reinterpret_cast<const char*>(&infinity), sizeof infinity);
+  stored.close();
+  const std::string error =
+      user_error_of([&] { merge_with(folder / "in", kForms + "patterns", folder / "out"); });
+  EXPECT_TRUE(contains(error, "'model.norm.weight' of the model holds an infinity or NaN at [2]"));
 }
 
 TEST(MergedFolder, NumbersThatATypeCannotHoldAreNamed) {
