@@ -116,6 +116,47 @@ TEST(MergedMultimodal, KeepsItsPrefixAndItsOtherTensors) {
   expect_wrapped("mistral", "patterns_dora", kBefore);
 }
 
+// As wrapped_multimodal, with a product of the encoder of images; with what merging says.
+std::string merge_with_image_product(const TemporaryFolder& folder, const std::string& module) {
+  const fs::path source = kForms + "wrapped_multimodal";
+  fs::create_directories(folder / "adapter");
+  fs::copy_file(source / "adapter_config.json", folder / "adapter/adapter_config.json",
+                fs::copy_options::overwrite_existing);
+  const TensorIndex index(source, "adapter_model");
+  const std::string name = "base_model.model.model." + module;
+  std::vector<TensorSpec> specs{{name + ".lora_A.weight", DType::f32, {2, 3}},
+                                {name + ".lora_B.weight", DType::f32, {2, 2}}};
+  for (const auto& tensor : index.tensors())
+    specs.push_back({tensor.info->name, *tensor.info->dtype, tensor.info->shape});
+  formats::SafetensorsWriter writer(folder / "adapter/adapter_model.safetensors", specs);
+  const std::vector<float> a{1, 2, 3, 4, 5, 6};
+  const std::vector<float> b{1, 0, 0, 1};
+  writer.write(specs[0].name, a.data(), 24);
+  writer.write(specs[1].name, b.data(), 16);
+  for (const auto& tensor : index.tensors()) {
+    const auto bytes = stored_in(index, tensor.info->name);
+    writer.write(tensor.info->name, bytes.data(), std::ssize(bytes));
+  }
+  writer.finish();
+  return user_error_of([&] { merge_with(folder / "in", folder / "adapter", folder / "out"); });
+}
+
+TEST(MergedMultimodal, ProductsOfItsOtherPartsAreMergedToo) {
+  const TemporaryFolder folder;
+  wrap("mistral", kWithin, folder);
+  EXPECT_TRUE(
+      contains(merge_with_image_product(folder, "visual.elsewhere"),
+               "the adapter changes 'model.visual.elsewhere.weight', and the model has no"));
+  ASSERT_EQ(merge_with_image_product(folder, "visual.patch"), "(no error)");
+  const TensorIndex from(folder / "in");
+  const TensorIndex to(folder / "out");
+  const auto before = stored_in(from, "model.visual.patch.weight");
+  const auto after = stored_in(to, "model.visual.patch.weight");
+  for (size_t i = 0; i < 6; ++i)  // alpha 4 over rank 2, times the identity, times 1 to 6
+    EXPECT_EQ(reinterpret_cast<const float*>(after.data())[i],
+              reinterpret_cast<const float*>(before.data())[i] + 2.0F * static_cast<float>(i + 1));
+}
+
 TEST(MergedMultimodal, GetsAHeadOfItsOwnAndAResizedVocabulary) {
   expect_wrapped("qwen2", "head_tied", kWithin);
   expect_wrapped("qwen2", "saved_head_tied", kBefore);
@@ -226,7 +267,8 @@ TEST(MergedFolder, AdaptersOfOtherModelsAndKindsAreRefused) {
   EXPECT_EQ(folder.count(), 0U);
 }
 
-// Text models that Snug has no family of: the products are the same.
+// Text models that Snug has no family of: the products are the same. Where the head may be the
+// embedding, what changes one of them cannot be told from what changes both.
 TEST(MergedFolder, OfAModelThatSnugDoesNotKnowIsTheSame) {
   const TemporaryFolder folder;
   fs::copy(kGoldens + "mistral/model", folder / "in");
@@ -243,6 +285,11 @@ TEST(MergedFolder, OfAModelThatSnugDoesNotKnowIsTheSame) {
     fs::remove_all(folder / "of_known");
     fs::remove_all(folder / "of_unknown");
   }
+  config["tie_word_embeddings"] = true;
+  folder.write("in/config.json", config.dump());
+  EXPECT_TRUE(contains(
+      user_error_of([&] { merge_with(folder / "in", kForms + "head", folder / "of_unknown"); }),
+      "the adapter changes 'lm_head.weight', and in this model"));
 }
 
 }  // namespace

@@ -196,19 +196,6 @@ class Writing {
   int64_t written_ = 0;
 };
 
-// The type of most weights, by elements: what config.json calls the model's.
-DType main_type(const WeightSource& source, const WriteOptions& options) {
-  std::array<int64_t, 8> elements{};
-  for (const SourceTensor& tensor : source.tensors()) {
-    const DType type = spec_of(tensor, options).dtype;
-    if (tensor.stored_dtype.empty() && base::is_float(type) && !tensor.is_other)
-      elements[static_cast<size_t>(type)] += tensor.elements();
-  }
-  const auto most = std::ranges::max_element(elements) - elements.begin();
-  const DType type = static_cast<DType>(most);
-  return type == DType::f64 ? DType::f32 : type;
-}
-
 // transformers 5 writes "dtype", earlier ones "torch_dtype"; both read the latter.
 void set_type(json& config, DType type, bool is_required) {
   const bool has_new = config.contains("dtype");
@@ -220,13 +207,25 @@ void set_type(json& config, DType type, bool is_required) {
 std::string config_text(const WeightSource& source, const WriteOptions& options) {
   json config = source.config();
   config.erase("quantization_config");
-  const DType type = main_type(source, options);
+  const DType type = written_type(source, options);
   set_type(config, type, true);
   if (json* part = models::text_part(config)) set_type(*part, type, false);
   return config.dump(2) + "\n";
 }
 
 }  // namespace
+
+DType written_type(const WeightSource& source, const WriteOptions& options) {
+  std::array<int64_t, 8> elements{};
+  for (const SourceTensor& tensor : source.tensors()) {
+    const DType type = spec_of(tensor, options).dtype;
+    if (tensor.stored_dtype.empty() && base::is_float(type) && !tensor.is_other)
+      elements[static_cast<size_t>(type)] += tensor.elements();
+  }
+  const auto most = std::ranges::max_element(elements) - elements.begin();
+  const DType type = static_cast<DType>(most);
+  return type == DType::f64 ? DType::f32 : type;
+}
 
 FolderCosts folder_costs(const WeightSource& source, const WriteOptions& options) {
   FolderCosts costs;
