@@ -185,6 +185,41 @@ TEST(MergedFolder, IsRoundedOnceInTheTypeThatIsAskedFor) {
   }
 }
 
+// The recipe of a run may be given, with the type in which it computed.
+TEST(MergedFolder, HasTheTypeThatTheCommandLineSays) {
+  const std::vector<std::string> words{"model=" + kGoldens + "mistral/model",
+                                       "adapter=" + kForms + "patterns", "output_dir=out"};
+  const auto inputs = [&](const std::string& yaml, std::vector<std::string> more) {
+    more.insert(more.begin(), words.begin(), words.end());
+    return merge_inputs(formats::parse_recipe(yaml, "run.yaml", more));
+  };
+  EXPECT_EQ(inputs("compute_dtype: fp32", {}).options.dtype, std::nullopt);
+  EXPECT_EQ(inputs("", {"dtype=bf16"}).options.dtype, DType::bf16);
+  EXPECT_EQ(inputs("compute_dtype: bf16", {"dtype=fp16"}).options.dtype, DType::f16);
+  EXPECT_EQ(inputs("", {"max_shard_size=2MB"}).options.max_shard_bytes, 2'000'000);
+}
+
+// The adapter of a run's folder, and the model that its config names.
+TEST(MergedFolder, InputsAreFoundFromARun) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "run/checkpoint-5");
+  fs::copy(kForms + "patterns", folder / "run/adapter");
+  fs::copy(kForms + "patterns", folder / "run/checkpoint-9");
+  const auto found = [&](const std::string& adapter) {
+    return merge_inputs(formats::parse_recipe("", "run.yaml", {"adapter=" + adapter}));
+  };
+  const MergeInputs of_run = found((folder / "run").string());
+  EXPECT_EQ(of_run.adapter, folder / "run/adapter");
+  EXPECT_EQ(of_run.model, kGoldens + "mistral/model");
+  fs::remove_all(folder / "run/adapter");
+  EXPECT_EQ(found((folder / "run").string()).adapter, folder / "run/checkpoint-9");
+  json config = base::read_json_file(folder / "run/checkpoint-9/adapter_config.json");
+  config["base_model_name_or_path"] = "no-one/such-model";
+  folder.write("run/checkpoint-9/adapter_config.json", config.dump());
+  EXPECT_TRUE(contains(user_error_of([&] { found((folder / "run").string()); }),
+                       "hf download no-one/such-model"));
+}
+
 TEST(MergedFolder, FitsWhatWasSaidOfIt) {
   const TemporaryFolder folder;
   const FolderMerger merger({.model = kGoldens + "mistral/model", .adapter = kForms + "patterns"});

@@ -60,8 +60,13 @@ fs::path trained_model(const Recipe& recipe, const fs::path& adapter) {
                   hub ? fmt::format(", or fetch it with '{}'", hub->download_command()) : ""));
 }
 
-std::optional<base::DType> asked_type(formats::ComputeDtype type) {
-  switch (type) {
+// The type to write, where the command line says one. That of a recipe's file is the type in which
+// the run computed: with it, a model in bf16 would become one of twice the size.
+std::optional<base::DType> asked_type(const Recipe& recipe) {
+  const auto given = recipe.given.find("compute_dtype");
+  if (given == recipe.given.end() || given->second.file != formats::kCommandLine)
+    return std::nullopt;
+  switch (recipe.compute_dtype) {
     case formats::ComputeDtype::automatic:
       return std::nullopt;
     case formats::ComputeDtype::bf16:
@@ -86,7 +91,7 @@ MergeInputs merge_inputs(const Recipe& recipe) {
                                      recipe.model));
   inputs.model = recipe.model.empty() ? trained_model(recipe, inputs.adapter)
                                       : models::find_model_folder(recipe.model);
-  inputs.options.dtype = asked_type(recipe.compute_dtype);
+  inputs.options.dtype = asked_type(recipe);
   inputs.options.max_shard_bytes = recipe.max_shard_size;
   inputs.options.companions = {inputs.adapter};
   inputs.nf4 = {.double_quant = recipe.double_quant,
@@ -119,7 +124,6 @@ class FolderMerger::Impl {
   }
 
  private:
-  // The key is that of a run's compute type too, whose recipe may be given.
   void say_other_type() const {
     const base::DType own = written_type(merged_, {});
     const base::DType written = written_type(merged_, inputs_.options);
