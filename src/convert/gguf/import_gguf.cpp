@@ -4,20 +4,21 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "base/words.h"
 #include "convert/gguf/tokenizer_in.h"
+#include "formats/folder/staging_folder.h"
 #include "formats/gguf/ggml_type.h"
 
 namespace snug::convert {
 
-GgufImporter::GgufImporter(const std::filesystem::path& file, std::optional<base::DType> dtype,
+namespace fs = std::filesystem;
+
+GgufImporter::GgufImporter(const fs::path& file, std::optional<base::DType> dtype,
                            int64_t max_shard_bytes)
     : weights_(file) {
   options_.dtype = dtype;
   options_.max_shard_bytes = max_shard_bytes;
-  options_.complete = [this](const std::filesystem::path& folder) {
-    write_tokenizer(weights_.file().metadata(), folder);
-  };
   static_cast<FolderCosts&>(plan_) = folder_costs(weights_, options_);
   plan_.tensors = std::ssize(weights_.tensors());
   plan_.quantised_tensors =
@@ -37,8 +38,20 @@ std::string GgufImporter::note() const {
       plan_.main_type);
 }
 
-FolderReport GgufImporter::write(const std::filesystem::path& output) const {
-  return write_folder(weights_, options_, output);
+// The tokenizer comes first: one that is refused is refused before a weight is read.
+FolderReport GgufImporter::write(const fs::path& output) const {
+  check_output(output, plan_.result_bytes);
+  fs::create_directories(fs::absolute(output).lexically_normal().parent_path());
+  const formats::StagingFolder staging(output.string() + ".tokenizer");
+  fs::create_directories(staging.fresh());
+  try {
+    write_tokenizer(weights_.file().metadata(), staging.fresh());
+  } catch (const base::UserError& error) {
+    base::throw_user_error("{}: {}", weights_.file().path().string(), error.what());
+  }
+  WriteOptions options = options_;
+  options.companions = {staging.fresh()};
+  return write_folder(weights_, options, output);
 }
 
 }  // namespace snug::convert

@@ -28,9 +28,6 @@ class GgufImporter {
   GgufImporter(const std::filesystem::path& file, std::optional<base::DType> dtype,
                int64_t max_shard_bytes = formats::ModelWriter::kDefaultShardBytes);
 
-  GgufImporter(const GgufImporter&) = delete;
-  GgufImporter& operator=(const GgufImporter&) = delete;
-
   const GgufImportPlan& plan() const { return plan_; }
   // What the folder's values are where the file is quantised, as a note to the user; empty where
   // they are those of the model.
