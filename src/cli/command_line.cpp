@@ -53,8 +53,9 @@ CLI::App* add_command(CLI::App& app, const VerbEntry& verb) {
   const auto known = app.get_subcommands([&](CLI::App* sub) { return sub->get_name() == first; });
   CLI::App* group = known.empty() ? nullptr : known.front();
   if (group == nullptr) {
-    group = app.add_subcommand(first,
-                               fmt::format("run a measurement; snug {} --help lists them", first));
+    const std::string what =
+        first == "bench" ? "run a measurement" : first + " models in another format";
+    group = app.add_subcommand(first, fmt::format("{}; snug {} --help lists them", what, first));
     group->require_subcommand(1);
   }
   return group->add_subcommand(std::string(verb.name.substr(space + 1)), std::string(verb.summary));

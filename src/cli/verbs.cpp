@@ -147,6 +147,17 @@ std::vector<VerbEntry> make_table() {
        "                       alone as a file for llama.cpp's --lora\n"
        "  output_dir=DIR       the folder to make\n",
        export_gguf});
+  table.push_back(
+      {"import gguf",
+       "convert a GGUF file to a Hugging Face folder with its tokenizer and chat template",
+       {"output_dir", "compute_dtype", "max_shard_size"},
+       "file:\n  file=FILE            a model of llama.cpp, as in file=model-q4_k_m.gguf\n"
+       "  output_dir=DIR       the folder to make\n"
+       "  dtype=auto           bf16, fp16 or fp32; auto: as the file's floats, bf16 where they "
+       "are\n"
+       "                       quantised\n"
+       "  max_shard_size=5GB   size of the largest file of weights\n",
+       import_gguf});
   table.push_back({"tokenize",
                    "print the ids of the text on standard input or of prompt=, or the text of ids=",
                    {"model", "prompt", "ids"},

@@ -49,6 +49,7 @@ int tokenize(const Request& request);
 int quantize(const Request& request);
 int dequantize(const Request& request);
 int export_gguf(const Request& request);
+int import_gguf(const Request& request);
 int merge(const Request& request);
 
 }  // namespace snug::cli

@@ -74,6 +74,17 @@ void for_each_run(const models::GgufPart& part, int64_t begin, int64_t end, size
     for_each_run(part, begin, end, axis + 1, element + index * inner, source + index * step, emit);
 }
 
+// What the architecture's table has for these settings. Its errors are about writing such a file.
+models::GgufModel model_of(const std::filesystem::path& path, const models::ModelConfig& config,
+                           const nlohmann::json& config_json) {
+  try {
+    return models::gguf_model(config, config_json);
+  } catch (const base::UserError& error) {
+    base::throw_user_error("{}: the metadata and the tensors do not fit together: {}",
+                           path.string(), error.what());
+  }
+}
+
 }  // namespace
 
 // Whether the file has the tensor's elements as they are.
@@ -92,7 +103,7 @@ GgufWeights::GgufWeights(const std::filesystem::path& path) : file_(path) {
   config_json_["torch_dtype"] = formats::torch_name(dtype_);
   config_ = models::parse_config(config_json_.dump(),
                                  fmt::format("{} (config.json from its metadata)", path.string()));
-  const models::GgufModel model = models::gguf_model(config_, config_json_);
+  const models::GgufModel model = model_of(path, config_, config_json_);
   for (const models::GgufTensor& expected : model.tensors) match(expected);
   refuse_unknown(model);
   list_tensors();

@@ -137,6 +137,12 @@ class ConfigImport {
                                      axis("blk.0.attn_k.weight", 0) / config_.head_dim, kMaxHeads);
     config_.max_position = size("context_length", kMaxPositions);
     config_.vocab_size = checked("vocab_size", axis("token_embd.weight", 0), kMaxVocabulary);
+    if (const auto* tokens = file_.metadata().find("tokenizer.ggml.tokens"))
+      if (const auto* list = std::get_if<std::vector<std::string>>(tokens);
+          list != nullptr && std::ssize(*list) > config_.vocab_size)
+        metadata_.fail("tokenizer.ggml.tokens",
+                       fmt::format("has {} tokens, but token_embd.weight has {} rows", list->size(),
+                                   config_.vocab_size));
     const std::string_view down =
         architecture_ == "t5" ? "enc.blk.0.ffn_down.weight" : "blk.0.ffn_down.weight";
     config_.intermediate_size =
