@@ -68,9 +68,11 @@ std::optional<GoTemplate> derived(const text::ChatTemplate& own, const std::stri
   const std::string first = after_bos(plain[0]);
   GoTemplate result;
   result.before_user = common_end(first, plain[2]);
+  if (result.before_user.ends_with(with_system[1])) result.before_user = with_system[1];
   result.without_system = without_end(first, result.before_user);
   result.after_answer = without_end(plain[2], result.before_user);
   result.before_answer = plain[1];
+  result.before_next_answer = plain[3];
   result.before_system = after_bos(with_system[0]);
   // What of the end is written before each user's message stands with that message.
   const bool has_user = with_system[1].ends_with(result.before_user);
@@ -101,7 +103,8 @@ bool writes_the_same(const GoTemplate& form, const text::ChatTemplate& own,
 
 bool can_be_written(const GoTemplate& form) {
   const std::string all = form.without_system + form.before_system + form.after_system +
-                          form.before_user + form.before_answer + form.after_answer;
+                          form.before_user + form.before_answer + form.after_answer +
+                          form.before_next_answer;
   return all.find("{{") == std::string::npos && all.find("\"\"\"") == std::string::npos;
 }
 
@@ -121,27 +124,30 @@ std::string GoTemplate::prompt(const std::vector<GoMessage>& messages) const {
       text += content;
     }
   }
-  return text + before_answer;
+  return text + before_next_answer;
 }
 
 std::string GoTemplate::source() const {
-  // Where a user's message begins in its own way after a system message, both stand in one form of
-  // a turn, which Ollama repeats; it cuts the last one at the answer.
-  if (before_user_after_system != before_user)
-    return fmt::format(
-        "{{{{ if .System }}}}{}{{{{ .System }}}}{}{}{{{{ else }}}}{}{{{{ end }}}}{{{{ .Prompt "
-        "}}}}{}{{{{ .Response }}}}{}",
-        before_system, after_system, before_user_after_system, before_user, before_answer,
-        after_answer);
-  const std::string start =
-      without_system.empty()
-          ? ""
-          : fmt::format("{{{{ if not .System }}}}{}{{{{ end }}}}", without_system);
-  return fmt::format(
-      "{}{{{{ range .Messages }}}}{{{{ if eq .Role \"system\" }}}}{}{{{{ .Content }}}}{}{{{{ else "
-      "if eq .Role \"user\" }}}}{}{{{{ .Content }}}}{{{{ else if eq .Role \"assistant\" "
-      "}}}}{}{{{{ .Content }}}}{}{{{{ end }}}}{{{{ end }}}}{}",
-      start, before_system, after_system, before_user, before_answer, after_answer, before_answer);
+  const auto when = [](std::string_view condition, const std::string& text) {
+    return fmt::format("{{{{ {} }}}}{}", condition, text);
+  };
+  const std::string content = "{{ .Content }}";
+  std::string text;
+  if (!without_system.empty()) text += when("if not .System", without_system) + "{{ end }}";
+  // A variable remembers that the message before was the system's, where that changes a question.
+  const bool has_variable = before_user_after_system != before_user;
+  if (has_variable) text += "{{ $first := false }}";
+  text += "{{ range .Messages }}" + when("if eq .Role \"system\"", before_system) + content +
+          after_system;
+  if (has_variable) text += "{{ $first = true }}";
+  text += "{{ else if eq .Role \"user\" }}";
+  if (has_variable)
+    text += when("if $first", before_user_after_system) + "{{ $first = false }}" +
+            when("else", before_user) + "{{ end }}";
+  else
+    text += before_user;
+  text += content + when("else if eq .Role \"assistant\"", before_answer) + content + after_answer;
+  return text + "{{ end }}{{ end }}" + before_next_answer;
 }
 
 std::optional<GoTemplate> go_template(const text::Tokenizer& tokenizer) {
@@ -153,9 +159,6 @@ std::optional<GoTemplate> go_template(const text::Tokenizer& tokenizer) {
       bos = tokenizer.token_of(before[0]).value_or("");
     auto form = derived(own, bos);
     if (!form || !writes_the_same(*form, own, bos) || !can_be_written(*form)) return std::nullopt;
-    // The form of a turn cannot tell the first from the others.
-    const bool is_turn = form->before_user_after_system != form->before_user;
-    if (is_turn && !form->without_system.empty()) return std::nullopt;
     return form;
   } catch (const base::UserError&) {
     return std::nullopt;  // the template refuses a system message, or is invalid

@@ -27,6 +27,7 @@ struct GoTemplate {
   std::string before_user_after_system{};
   std::string before_answer{};
   std::string after_answer{};
+  std::string before_next_answer{};  // at the end of a prompt
 
   // The prompt for an answer to the last message.
   std::string prompt(const std::vector<GoMessage>& messages) const;
