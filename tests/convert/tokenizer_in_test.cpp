@@ -57,6 +57,24 @@ TEST(TokenizerIn, ByteLevelTokenizersOfPublishedModelsComeBack) {
   EXPECT_EQ(found, names.size());
 }
 
+std::string pipeline_document(const std::string& name) {
+  for (const auto& variant : text::json_of(text::kGoldens + "tiny/pipelines.json"))
+    if (variant["name"] == name) return text::document_of(variant);
+  throw std::runtime_error("no variant " + name);
+}
+
+TEST(TokenizerIn, OtherKindsComeBack) {
+  for (const char* name : {"plain_byte_level", "roberta", "plain_piece"}) {
+    SCOPED_TRACE(name);
+    expect_round_trip(pipeline_document(name));
+  }
+  // A GGUF file holds scores in fp32, as SentencePiece does, which trains most Unigram models.
+  json unigram = json::parse(pipeline_document("plain_unigram"));
+  for (json& piece : unigram["model"]["vocab"])
+    piece[1] = static_cast<double>(piece[1].get<float>());
+  expect_round_trip(unigram.dump());
+}
+
 TEST(TokenizerIn, WritesNamesEndsAndTemplates) {
   const text::TinyTokenizer tiny{.merges = {{"a", "b"}}, .added = {"<s>", "</s>", "<|im_end|>"}};
   TokenizerFolder folder(tiny.document().dump(), tiny.config);

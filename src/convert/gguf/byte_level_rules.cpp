@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json.h"
 #include "base/sha256.h"
 #include "convert/gguf/probe_texts.h"
 #include "text/tokenizer/model/growth.h"
@@ -233,7 +234,7 @@ std::vector<std::string> words_of(const text::PreTokenizer& pre_tokenizer, std::
 }  // namespace
 
 bool divides_alike(const text::PreTokenizer& own, const ByteLevelRule& rule) {
-  const json document = json::parse(rule.pre_tokenizer);
+  const json document = base::parse_json(rule.pre_tokenizer, "the table of rules");
   const auto other = text::read_pre_tokenizer({document, "tokenizer.json", "pre_tokenizer"});
   const auto is_alike = [&](std::string_view text) {
     return words_of(own, text) == words_of(*other, text);

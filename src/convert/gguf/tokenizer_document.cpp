@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "convert/gguf/byte_level_rules.h"
 #include "text/tokenizer/base64.h"
 #include "text/tokenizer/sentencepiece_merges.h"
@@ -97,7 +98,7 @@ json byte_level_document(const GgufTokenizer& tokenizer, bool composes) {
   json normalizer;
   if (composes && rule.composes) normalizer = {{"type", "NFC"}};
   return {{"normalizer", normalizer},
-          {"pre_tokenizer", json::parse(rule.pre_tokenizer)},
+          {"pre_tokenizer", base::parse_json(rule.pre_tokenizer, "the table of rules")},
           {"decoder",
            {{"type", "ByteLevel"},
             {"add_prefix_space", true},
