@@ -9,6 +9,7 @@
 
 #include "../base/temporary_folder.h"
 #include "convert/folder/run_record.h"
+#include "formats/folder/file_list.h"
 #include "formats/folder/front_matter.h"
 
 namespace snug::convert {
@@ -200,6 +201,18 @@ TEST(ModelCard, BringsTheLicenceFilesOfTheBase) {
   const std::string card = base::read_text_file(folder / "out/README.md");
   EXPECT_EQ(yaml_of(card)["license"].as<std::string>(), "apache-2.0");
   EXPECT_TRUE(has(card, "Its licence files lie next to this file."));
+}
+
+// A card comes again once the drift is known; --overwrite of a run deletes only what Snug wrote.
+TEST(ModelCard, LeavesAFolderAsSnugWroteIt) {
+  const testing::TemporaryFolder folder;
+  folder.write("out/config.json", "{}");
+  formats::write_file_list(folder / "out");
+  write_model_card(folder / "out", {.title = "out"});
+  EXPECT_EQ(formats::foreign_entry(folder / "out"), std::nullopt);
+  folder.write("out/mine.txt", "a user's");
+  write_model_card(folder / "out", {.title = "two"});
+  EXPECT_EQ(formats::foreign_entry(folder / "out"), "mine.txt");
 }
 
 TEST(ModelCard, KnowsNamesOfTheHubFromPaths) {

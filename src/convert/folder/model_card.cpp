@@ -14,6 +14,7 @@
 #include "base/shown_text.h"
 #include "convert/folder/run_record.h"
 #include "formats/folder/base_card.h"
+#include "formats/folder/file_list.h"
 
 namespace snug::convert {
 namespace {
@@ -361,9 +362,11 @@ std::string model_card(const CardInputs& inputs) {
 }
 
 void write_model_card(const fs::path& folder, const CardInputs& inputs) {
+  const bool is_own = !formats::foreign_entry(folder);
   for (const fs::path& file : formats::licence_files(inputs.model))
     base::copy_file_atomically(file, folder / file.filename());
   base::write_file_atomically(folder / "README.md", model_card(inputs));
+  if (is_own) formats::write_file_list(folder);
 }
 
 }  // namespace snug::convert

@@ -49,7 +49,7 @@ struct CardInputs {
 std::string model_card(const CardInputs& inputs);
 
 // Writes README.md, and copies the licence files of the base next to it. What is there under these
-// names is replaced.
+// names is replaced. A folder that is as Snug wrote it stays so (formats/folder/file_list.h).
 void write_model_card(const std::filesystem::path& folder, const CardInputs& inputs);
 
 // The text with a backslash before each character that means something in Markdown, on one line.
