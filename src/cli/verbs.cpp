@@ -131,6 +131,22 @@ std::vector<VerbEntry> make_table() {
                    "model:\n  model=DIR            a Hugging Face model folder with MXFP4\n"
                    "  output_dir=DIR       the folder to make\n",
                    dequantize});
+  table.push_back(
+      {"export gguf",
+       "write a model, or an adapter alone, as GGUF files for llama.cpp, Ollama and "
+       "LM Studio",
+       {"model", "adapter", "output_dir"},
+       "model:\n  model=DIR            a Hugging Face model folder in 16, 32 or 4 bits\n"
+       "  types=q8_0           kinds of files, as in types=q8_0,q4_k_m: f32, f16, bf16, "
+       "q8_0,\n"
+       "                       q6_k, q5_k_m, q5_k_s, q5_1, q5_0, q4_k_m, q4_k_s, q4_1, "
+       "q4_0,\n"
+       "                       q3_k_m; mxfp4 of models with experts\n"
+       "  adapter=DIR          an adapter to merge into the model; without model=, the "
+       "LoRA\n"
+       "                       alone as a file for llama.cpp's --lora\n"
+       "  output_dir=DIR       the folder to make\n",
+       export_gguf});
   table.push_back({"tokenize",
                    "print the ids of the text on standard input or of prompt=, or the text of ids=",
                    {"model", "prompt", "ids"},

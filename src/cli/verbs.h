@@ -48,6 +48,7 @@ int models(const Request& request);
 int tokenize(const Request& request);
 int quantize(const Request& request);
 int dequantize(const Request& request);
+int export_gguf(const Request& request);
 int merge(const Request& request);
 
 }  // namespace snug::cli

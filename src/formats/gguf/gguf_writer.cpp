@@ -33,6 +33,7 @@ void append_text(std::string& text, const std::string& value) {
 // The number of a value's type in the file.
 template <typename T>
 constexpr uint32_t type_number() {
+  if constexpr (std::is_same_v<T, uint8_t>) return 0;
   if constexpr (std::is_same_v<T, uint32_t>) return 4;
   if constexpr (std::is_same_v<T, int32_t>) return 5;
   if constexpr (std::is_same_v<T, float>) return 6;

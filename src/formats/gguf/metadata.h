@@ -12,12 +12,12 @@
 namespace snug::formats {
 
 // A value by its type in the file. A reader widens integers of 8 and 16 bits, alone and in arrays;
-// a writer writes each type as it is here.
+// a writer writes each type as it is here; std::vector<uint8_t> is for writing alone.
 using MetadataValue =
     std::variant<uint32_t, int32_t, uint64_t, int64_t, float, double, bool, std::string,
                  std::vector<int32_t>, std::vector<uint32_t>, std::vector<float>, std::vector<bool>,
                  std::vector<std::string>, std::vector<int64_t>, std::vector<uint64_t>,
-                 std::vector<double>>;
+                 std::vector<double>, std::vector<uint8_t>>;
 
 class Metadata {
  public:

@@ -16,6 +16,10 @@ namespace {
 
 using formats::Metadata;
 
+// yarn's ramp in llama.cpp.
+constexpr double kBetaFast = 32;
+constexpr double kBetaSlow = 1;
+
 // Sets keys that begin with the architecture's name.
 class GgufKeys {
  public:
@@ -86,6 +90,8 @@ void set_rotary(const GgufKeys& keys, const ModelConfig& config) {
   if (rope.scaling == RopeScaling::yarn || is_long)
     keys.count("rope.scaling.original_context_length", rope.original_max_position);
   if (is_long) keys.number("rope.scaling.attn_factor", rope.attention_factor);
+  if (config.model_type == "phi3" && !is_long)
+    keys.count("rope.scaling.original_context_length", config.max_position);
 }
 
 // The largest window of the layers; 0 where there is none.
@@ -95,6 +101,8 @@ int64_t window_in(const ModelConfig& config) {
 
 void set_windows(const GgufKeys& keys, const GgufFamily& family, const ModelConfig& config) {
   const int64_t window = window_in(config);
+  // Without the key, phi3 would have the window of the first Phi-3.
+  if (family.architecture == "phi3") keys.count("attention.sliding_window", window);
   if (window == 0 || family.window_period == 0) return;
   keys.count("attention.sliding_window", window);
   std::vector<bool> has_window;
@@ -140,6 +148,12 @@ std::vector<std::string> differences(const GgufFamily& family, const ModelConfig
                     config.max_position));
   if (config.rope.scaling == RopeScaling::yarn && !config.rope.truncate)
     list.emplace_back("llama.cpp rounds the ends of yarn's ramp, which truncate=false does not");
+  if (config.rope.scaling == RopeScaling::yarn &&
+      (config.rope.beta_fast != kBetaFast || config.rope.beta_slow != kBetaSlow))
+    list.push_back(fmt::format("llama.cpp reads no beta_fast and beta_slow of yarn for {}: it has "
+                               "{} and {}, not {} and {}",
+                               family.architecture, kBetaFast, kBetaSlow, config.rope.beta_fast,
+                               config.rope.beta_slow));
   if (config.gelu_tanh) return list;
   for (const Branch& branch : stack.layer(0).branches)
     if (const auto* mlp = std::get_if<Mlp>(&branch.block);

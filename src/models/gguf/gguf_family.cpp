@@ -78,8 +78,8 @@ constexpr int64_t kRelativeDistance = 128;
 [[noreturn]] void refuse_setting(const GgufFamily& family, std::string_view key,
                                  const std::string& what) {
   base::throw_user_error(
-      "this model cannot be a GGUF file: {} in config.json {}. snug merge and snug dequantize "
-      "write folders for programs that read Hugging Face's format",
+      "this model cannot be a GGUF file: {} in config.json {}. Run its folder in a program that "
+      "reads Hugging Face's format",
       key, fmt::format(fmt::runtime(what), fmt::arg("arch", family.architecture)));
 }
 

@@ -5,12 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
-#include <tuple>
-#include <unordered_set>
 #include <vector>
 
 #include "base/error.h"
 #include "text/tokenizer/base64.h"
+#include "text/tokenizer/sentencepiece_merges.h"
 #include "text/tokenizer/sentencepiece_model.h"
 #include "text/tokenizer/tokenizer_file.h"
 #include "text/unicode/utf8.h"
@@ -54,75 +53,6 @@ bool flag_or(const json& config, const char* key, bool fallback) {
   return is_given ? config[key].get<bool>() : fallback;
 }
 
-// The places inside a text where it can be divided between characters.
-std::vector<size_t> inner_places(const std::string& text) {
-  std::vector<size_t> places;
-  for (size_t i = 1; i < text.size(); ++i)
-    if ((static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U) places.push_back(i);
-  return places;
-}
-
-// The pieces of which others may consist; counts the bytes that were looked up among them.
-class KnownPieces {
- public:
-  explicit KnownPieces(const std::string& file) : file_(file) {}
-
-  void add(const std::string& text) {
-    texts_.insert(text);
-    lengths_.insert(text.size());
-  }
-
-  // Whether both parts of a text, divided at `place`, are pieces. Most places of a long text are
-  // excluded by the parts' lengths. The number of bytes that are looked up is limited, since a
-  // malicious model of long pieces that all consist of each other could exhaust memory with its
-  // merges.
-  bool hold_parts(std::string_view text, size_t place) {
-    if (!lengths_.contains(place) || !lengths_.contains(text.size() - place)) return false;
-    looked_up_ += text.size();
-    if (looked_up_ > kMostBytes)
-      throw base::UserError(
-          "its pieces are too long, and made of each other in too many ways; SentencePiece trains "
-          "no such model. Is the file whole? Download it again",
-          {file_, 0, 0});
-    return texts_.contains(std::string(text.substr(0, place))) &&
-           texts_.contains(std::string(text.substr(place)));
-  }
-
- private:
-  // Five times as much as the model with the most pieces (Gemma's) needs.
-  static constexpr size_t kMostBytes = size_t{64} << 20;
-
-  const std::string& file_;
-  std::unordered_set<std::string> texts_;
-  std::unordered_set<size_t> lengths_;
-  size_t looked_up_ = 0;
-};
-
-// Every pair of pieces that form a piece together, in the order of that piece; with `by_score`,
-// only normal pieces, in descending order of score.
-json merges_of(const Pieces& pieces, bool by_score, const std::string& file) {
-  KnownPieces known(file);
-  for (const auto& piece : pieces)
-    if (!by_score || piece.kind == PieceKind::normal) known.add(piece.text);
-  // The negated score (so that the highest comes first), the id, and the two pieces.
-  std::vector<std::tuple<float, size_t, std::string, std::string>> ranked;
-  for (size_t id = 0; id < pieces.size(); ++id) {
-    const std::string& text = pieces[id].text;
-    if (by_score && pieces[id].kind != PieceKind::normal) continue;
-    for (const size_t place : inner_places(text)) {
-      if (known.hold_parts(text, place))
-        ranked.emplace_back(by_score ? -pieces[id].score : 0.0F, id, text.substr(0, place),
-                            text.substr(place));
-    }
-  }
-  // Pairs for the same piece are in ascending order of their first part's length.
-  std::sort(ranked.begin(), ranked.end());
-  json merges = json::array();
-  for (auto& [score, id, left, right] : ranked)
-    merges.push_back({std::move(left), std::move(right)});
-  return merges;
-}
-
 json bpe(const SentencePieceModel& model, bool by_score, const std::string& file) {
   json vocab = json::object();
   for (size_t id = 0; id < model.pieces.size(); ++id) vocab[model.pieces[id].text] = id;
@@ -131,7 +61,7 @@ json bpe(const SentencePieceModel& model, bool by_score, const std::string& file
           {"fuse_unk", true},
           {"byte_fallback", by_score ? model.byte_fallback : true},
           {"vocab", std::move(vocab)},
-          {"merges", merges_of(model.pieces, by_score, file)}};
+          {"merges", merges_of_pieces(model.pieces, by_score, file)}};
 }
 
 json added_pieces(const Pieces& pieces, bool with_user_defined) {

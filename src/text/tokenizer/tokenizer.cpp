@@ -96,25 +96,29 @@ Tokenizer Tokenizer::from_text(std::string_view tokenizer_json, std::string_view
   return Tokenizer(std::move(parts));
 }
 
+std::string Tokenizer::json_of_folder(const std::string& folder, std::string& path) {
+  path = folder + "/tokenizer.json";
+  std::string text;
+  if (read_text_file(path, text)) return text;
+  const std::string model = find_sentencepiece(folder);
+  if (model.empty())
+    throw base::UserError(
+        "no such file; a model folder needs a tokenizer.json (transformers writes one with "
+        "AutoTokenizer.from_pretrained(...).save_pretrained(...)) or a SentencePiece model",
+        {path, 0, 0});
+  path = model;
+  const json config = small_file(folder, "config.json");
+  const bool has_family =
+      config.is_object() && config.contains("model_type") && config["model_type"].is_string();
+  return sentencepiece_tokenizer(model, small_file(folder, "tokenizer_config.json"),
+                                 has_family ? config["model_type"].get<std::string>() : "")
+      .dump();
+}
+
 Tokenizer Tokenizer::from_folder(const std::string& folder, int64_t rows,
                                  const std::string& adapter, std::span<const std::string> added) {
-  std::string path = folder + "/tokenizer.json";
-  std::string text;
-  if (!read_text_file(path, text)) {
-    const std::string model = find_sentencepiece(folder);
-    if (model.empty())
-      throw base::UserError(
-          "no such file; a model folder needs a tokenizer.json (transformers writes one with "
-          "AutoTokenizer.from_pretrained(...).save_pretrained(...)) or a SentencePiece model",
-          {path, 0, 0});
-    const json config = small_file(folder, "config.json");
-    const bool has_family =
-        config.is_object() && config.contains("model_type") && config["model_type"].is_string();
-    text = sentencepiece_tokenizer(model, small_file(folder, "tokenizer_config.json"),
-                                   has_family ? config["model_type"].get<std::string>() : "")
-               .dump();
-    path = model;
-  }
+  std::string path;
+  const std::string text = json_of_folder(folder, path);
   std::string config;
   if (read_text_file(folder + "/tokenizer_config.json", config) && config.empty())
     throw base::UserError("the file is empty; download it again",

@@ -48,6 +48,10 @@ class Tokenizer {
   static Tokenizer from_text(std::string_view tokenizer_json, std::string_view config,
                              const std::string& name, int64_t rows = kAnyRows);
 
+  // The text of the tokenizer.json from which from_folder makes the tokenizer: that of the folder,
+  // or what is made of its SentencePiece model. `path` becomes the file that was read.
+  static std::string json_of_folder(const std::string& folder, std::string& path);
+
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
   ~Tokenizer();

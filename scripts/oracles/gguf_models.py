@@ -1,0 +1,79 @@
+"""Tiny models of each family that llama.cpp runs, with sizes that blocks of 256 values divide, and variants with odd sizes."""
+
+import pathlib
+
+import torch
+import transformers as hf
+
+SIZES = dict(vocab_size=96, hidden_size=256, intermediate_size=512, num_hidden_layers=8, num_attention_heads=4, max_position_embeddings=128,
+             bos_token_id=1, eos_token_id=2, pad_token_id=0)
+GROUPED = SIZES | dict(num_key_value_heads=2)
+LONG = [1.0 + 0.25 * i for i in range(32)]
+LLAMA3 = dict(rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
+YARN = dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=32)
+EXPERTS = dict(num_local_experts=8, num_experts_per_tok=2)
+T5 = dict(vocab_size=96, d_model=256, d_kv=64, d_ff=512, num_layers=8, num_decoder_layers=8, num_heads=4, decoder_start_token_id=0, eos_token_id=2,
+          pad_token_id=0)
+GPT_OSS = GROUPED | dict(head_dim=64, intermediate_size=256, num_hidden_layers=4, num_local_experts=4, num_experts_per_tok=2, sliding_window=8,
+                         rope_parameters=dict(rope_type="default", rope_theta=150000.0))
+
+
+def configs() -> dict[str, hf.PretrainedConfig]:
+    return {
+        "llama": hf.LlamaConfig(**GROUPED),
+        "llama_tied": hf.LlamaConfig(**GROUPED, tie_word_embeddings=True),
+        "llama_biases": hf.LlamaConfig(**GROUPED, attention_bias=True, mlp_bias=True),
+        "llama_head_dim": hf.LlamaConfig(**GROUPED, head_dim=32),
+        "llama_rope": hf.LlamaConfig(**GROUPED, rope_parameters=LLAMA3),
+        "llama_yarn": hf.LlamaConfig(**GROUPED, rope_parameters=YARN),
+        "llama_linear": hf.LlamaConfig(**GROUPED, rope_parameters=dict(rope_type="linear", rope_theta=10000.0, factor=4.0)),
+        "llama_width_96": hf.LlamaConfig(**GROUPED | dict(hidden_size=96, intermediate_size=160)),
+        "llama_width_40": hf.LlamaConfig(**GROUPED | dict(hidden_size=40, intermediate_size=72, num_attention_heads=2, num_key_value_heads=1),
+                                         tie_word_embeddings=True),
+        "mistral": hf.MistralConfig(**GROUPED, sliding_window=None),
+        "mixtral": hf.MixtralConfig(**GROUPED | EXPERTS),
+        "qwen2": hf.Qwen2Config(**GROUPED),
+        "qwen3": hf.Qwen3Config(**GROUPED, head_dim=32),
+        "qwen3_moe": hf.Qwen3MoeConfig(**GROUPED, head_dim=32, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=256, norm_topk_prob=True),
+        "gemma": hf.GemmaConfig(**GROUPED, head_dim=32),
+        "gemma2": hf.Gemma2Config(**GROUPED, head_dim=32, query_pre_attn_scalar=32, sliding_window=8),
+        "gemma2_scaled": hf.Gemma2Config(**GROUPED, head_dim=32, query_pre_attn_scalar=24, sliding_window=8),
+        "gemma3": hf.Gemma3TextConfig(**GROUPED, head_dim=32, query_pre_attn_scalar=32, sliding_window=8),
+        "gemma3_scaled": hf.Gemma3TextConfig(**GROUPED, head_dim=32, query_pre_attn_scalar=20, sliding_window=8, final_logit_softcapping=20.0),
+        "phi": hf.PhiConfig(**SIZES, partial_rotary_factor=0.5),
+        "phi3": hf.Phi3Config(**GROUPED, sliding_window=None, original_max_position_embeddings=128),
+        "phi3_long": hf.Phi3Config(**GROUPED | dict(max_position_embeddings=256), original_max_position_embeddings=64,
+                                   rope_parameters=dict(rope_type="longrope", rope_theta=10000.0, long_factor=LONG, short_factor=[1.0 + f / 8 for f in LONG],
+                                                        original_max_position_embeddings=64)),
+        "gpt2": hf.GPT2Config(vocab_size=96, n_embd=256, n_layer=8, n_head=4, n_positions=128, n_inner=1024, bos_token_id=1, eos_token_id=2),
+        "gpt_neox": hf.GPTNeoXConfig(**SIZES, rotary_pct=0.25),
+        "gpt_neox_in_turn": hf.GPTNeoXConfig(**SIZES, rotary_pct=0.5, use_parallel_residual=False, attention_bias=False),
+        "bloom": hf.BloomConfig(vocab_size=96, hidden_size=256, n_layer=8, n_head=4, seq_length=128),
+        "falcon": hf.FalconConfig(vocab_size=96, hidden_size=256, num_hidden_layers=8, num_attention_heads=4, alibi=False, bias=False, multi_query=True,
+                                  parallel_attn=True, new_decoder_architecture=False),
+        "falcon_grouped": hf.FalconConfig(vocab_size=96, hidden_size=256, num_hidden_layers=8, num_attention_heads=4, num_kv_heads=2, alibi=False, bias=False,
+                                          new_decoder_architecture=True),
+        "olmo2": hf.Olmo2Config(**GROUPED),
+        "stablelm": hf.StableLmConfig(**GROUPED, partial_rotary_factor=0.25, use_qkv_bias=True),
+        "stablelm_tied": hf.StableLmConfig(**GROUPED, partial_rotary_factor=0.25, tie_word_embeddings=True),
+        "gpt_oss": hf.GptOssConfig(**GPT_OSS),
+        "t5": hf.T5Config(**T5, feed_forward_proj="relu", tie_word_embeddings=True),
+        "t5_gated": hf.T5Config(**T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+        "mt5": hf.MT5Config(**T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+    }
+
+
+def class_of(config: hf.PretrainedConfig):
+    return hf.AutoModelForSeq2SeqLM if config.is_encoder_decoder else hf.AutoModelForCausalLM
+
+
+def write_model(config: hf.PretrainedConfig, folder: pathlib.Path) -> None:
+    """Random weights of a size at which every part of the model matters, norms and biases included."""
+    torch.manual_seed(sum(map(ord, folder.name)))
+    model = class_of(config).from_config(config)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            spread = 0.3 if weight.dim() < 2 or "norm" in name else 2.0 / weight.shape[-1] ** 0.5
+            around = weight if weight.dim() < 2 else 0.0
+            weight.copy_(around + torch.randn_like(weight) * spread)
+    model.save_pretrained(folder)

@@ -1,0 +1,243 @@
+// Stages: what the model is in GGUF; the files' headers and the pieces; then one pass in which two
+// threads read and quantise pieces, each once for every type that a file wants, and hand the blocks
+// to the files in order.
+#include "convert/gguf/export_gguf.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.h"
+#include "base/lower_case.h"
+#include "base/seconds_since.h"
+#include "convert/folder/ordered_pieces.h"
+#include "convert/gguf/general_keys.h"
+#include "convert/gguf/gguf_pieces.h"
+#include "convert/gguf/tokenizer_out.h"
+#include "formats/folder/directory_transaction.h"
+#include "formats/gguf/blocks.h"
+#include "formats/gguf/gguf_writer.h"
+#include "models/gguf/architecture.h"
+
+namespace snug::convert {
+namespace {
+
+namespace fs = std::filesystem;
+using formats::GgmlType;
+using formats::GgufTensorSpec;
+using formats::GgufWriter;
+using formats::Metadata;
+
+constexpr uint32_t kQuantizationVersion = 2;
+
+struct GgufOutput {
+  std::string name;  // of the file
+  Metadata metadata;
+  std::vector<GgufTensorSpec> tensors;
+  int64_t bytes() const { return formats::gguf_file_bytes(metadata, tensors); }
+};
+
+const models::ModelConfig& config_of(const WeightSource& source) {
+  if (source.model() == nullptr)
+    base::throw_user_error(
+        "{}: snug does not know the text model of this folder, so it cannot be a GGUF file",
+        source.companions().string());
+  return *source.model();
+}
+
+// llama.cpp loads a model without a tokenizer for programs that give it ids.
+std::vector<std::string> add_vocabulary(const fs::path& folder, int64_t vocab_size,
+                                        Metadata& metadata) {
+  const bool has_tokenizer = !folder.empty() && (fs::exists(folder / "tokenizer.json") ||
+                                                 fs::exists(folder / "tokenizer.model") ||
+                                                 fs::exists(folder / "spiece.model"));
+  if (has_tokenizer) return add_tokenizer(folder, vocab_size, metadata);
+  metadata.set("tokenizer.ggml.model", std::string("none"));
+  return {"the folder has no tokenizer, so programs must give ids of tokens"};
+}
+
+// "NAME-Q4_K_M.gguf", as programs that list GGUF files expect.
+std::string file_name(const std::string& name, GgufMix mix) {
+  std::string kind(base::word_of(mix));
+  for (char& letter : kind) letter = static_cast<char>(std::toupper(letter));
+  return fmt::format("{}-{}.gguf", name, kind);
+}
+
+// The types that files have for a tensor, each once.
+struct WantedType {
+  GgmlType type = GgmlType::f32;
+  std::vector<size_t> files;
+};
+std::vector<WantedType> wanted_types(const std::vector<GgufOutput>& outputs, size_t tensor) {
+  std::vector<WantedType> wanted;
+  for (size_t file = 0; file < outputs.size(); ++file) {
+    const GgmlType type = outputs[file].tensors[tensor].type;
+    const auto same = std::ranges::find(wanted, type, &WantedType::type);
+    if (same == wanted.end())
+      wanted.push_back({type, {file}});
+    else
+      same->files.push_back(file);
+  }
+  return wanted;
+}
+
+// The largest value that the type holds: fp16, or blocks whose scale is an fp16.
+constexpr float kMaxHalf = 65504.0F;
+bool has_half_scale(GgmlType type) {
+  return type != GgmlType::f32 && type != GgmlType::bf16 && type != GgmlType::mxfp4;
+}
+
+void check_range(const GgufTensorSpec& tensor, std::span<const float> values) {
+  if (!has_half_scale(tensor.type)) return;
+  for (const float value : values)
+    if (std::abs(value) > kMaxHalf)
+      base::throw_user_error(
+          "tensor '{}' has a value of {}, which fp16 does not hold, and with it the type {}; "
+          "export types=bf16 or f32",
+          tensor.name, value, base::word_of(tensor.type));
+}
+
+// The buffers of one thread.
+struct GgufWorker {
+  std::vector<float> values;
+  std::vector<float> source;
+  std::vector<std::byte> blocks;  // of all wanted types, one after another
+};
+
+}  // namespace
+
+class GgufExporter::Impl {
+ public:
+  Impl(const WeightSource& source, std::span<const GgufMix> mixes, const std::string& name)
+      : source_(source),
+        model_(models::gguf_model(config_of(source), source.config())),
+        pieces_(source, model_) {
+    Metadata common;
+    add_general_keys(model_, name, source.companions(), common);
+    for (const auto& [key, value] : model_.hyper_parameters.pairs()) common.set(key, value);
+    plan_.differences = model_.differences;
+    for (std::string& note :
+         add_vocabulary(source.companions(), config_of(source).vocab_size, common))
+      plan_.differences.push_back(std::move(note));
+    common.set("general.quantization_version", kQuantizationVersion);
+    for (const GgufMix mix : mixes) {
+      GgufOutput& output = outputs_.emplace_back();
+      output.name = file_name(name, mix);
+      output.metadata = common;
+      output.metadata.set("general.file_type", static_cast<uint32_t>(mix));
+      const auto types = mixed_types(mix, model_, config_of(source));
+      for (size_t i = 0; i < types.size(); ++i)
+        output.tensors.push_back({model_.tensors[i].name, model_.tensors[i].shape, types[i]});
+    }
+    make_plan();
+  }
+
+  const GgufExportPlan& plan() const { return plan_; }
+
+  FolderReport write(const fs::path& output) const {
+    const auto start = std::chrono::steady_clock::now();
+    check_output(output, plan_.result_bytes);
+    formats::DirectoryTransaction transaction(output);
+    std::vector<std::unique_ptr<GgufWriter>> writers;
+    for (const GgufOutput& file : outputs_)
+      writers.push_back(std::make_unique<GgufWriter>(transaction.staging() / file.name,
+                                                     file.metadata, file.tensors));
+    stream(writers);
+    for (const auto& writer : writers) writer->finish();
+    // An earlier check found at most an empty folder there.
+    transaction.commit(formats::DirectoryTransaction::IfExists::replace);
+    return {plan_.result_bytes, base::seconds_since(start)};
+  }
+
+ private:
+  void make_plan() {
+    plan_.architecture = model_.architecture;
+    plan_.tensors = std::ssize(model_.tensors);
+    plan_.source_bytes = source_.stored_bytes();
+    for (const GgufOutput& output : outputs_) {
+      plan_.files.push_back(output.name);
+      plan_.result_bytes += output.bytes();
+    }
+    for (const GgufPiece& piece : pieces_.pieces())
+      block_bytes_ = std::max(block_bytes_, bytes_of(piece));
+    const GgufPieceSizes& sizes = pieces_.sizes();
+    plan_.buffer_bytes =
+        int64_t{kPieceWorkers} *
+        ((sizes.values + sizes.source) * int64_t{sizeof(float)} + block_bytes_ + sizes.read_bytes);
+  }
+
+  // Of a piece in all types that files want.
+  int64_t bytes_of(const GgufPiece& piece) const {
+    int64_t bytes = 0;
+    for (const WantedType& wanted : wanted_types(outputs_, piece.tensor))
+      bytes += formats::stored_bytes(wanted.type, piece.elements);
+    return bytes;
+  }
+
+  void stream(std::vector<std::unique_ptr<GgufWriter>>& writers) const {
+    std::vector<GgufWorker> workers(kPieceWorkers);
+    for (GgufWorker& worker : workers) {
+      worker.values.resize(static_cast<size_t>(pieces_.sizes().values));
+      worker.source.resize(static_cast<size_t>(pieces_.sizes().source));
+      worker.blocks.resize(static_cast<size_t>(block_bytes_));
+    }
+    size_t next = 0;
+    OrderedPieces<const GgufPiece*> ordered;
+    ordered.run(
+        [&]() -> std::optional<const GgufPiece*> {
+          if (next == pieces_.pieces().size()) return std::nullopt;
+          return &pieces_.pieces()[next++];
+        },
+        [&](const GgufPiece* piece, size_t worker) { make(*piece, workers[worker]); },
+        [&](const GgufPiece* piece, size_t worker) { hand_in(*piece, workers[worker], writers); });
+  }
+
+  void make(const GgufPiece& piece, GgufWorker& worker) const {
+    const auto values = std::span(worker.values).first(static_cast<size_t>(piece.elements));
+    pieces_.read(piece, values, worker.source);
+    for_each_type(piece, worker, [&](const WantedType& wanted, std::span<std::byte> blocks) {
+      check_range(outputs_[wanted.files.front()].tensors[piece.tensor], values);
+      formats::quantise_blocks(wanted.type, values, blocks);
+    });
+  }
+
+  void hand_in(const GgufPiece& piece, GgufWorker& worker,
+               std::vector<std::unique_ptr<GgufWriter>>& writers) const {
+    for_each_type(piece, worker, [&](const WantedType& wanted, std::span<std::byte> blocks) {
+      for (const size_t file : wanted.files) writers[file]->write(blocks);
+    });
+  }
+
+  // Calls act(type, its bytes in the worker's blocks).
+  template <typename Act>
+  void for_each_type(const GgufPiece& piece, GgufWorker& worker, const Act& act) const {
+    std::span<std::byte> rest = worker.blocks;
+    for (const WantedType& wanted : wanted_types(outputs_, piece.tensor)) {
+      const auto bytes = static_cast<size_t>(formats::stored_bytes(wanted.type, piece.elements));
+      act(wanted, rest.first(bytes));
+      rest = rest.subspan(bytes);
+    }
+  }
+
+  const WeightSource& source_;
+  models::GgufModel model_;
+  GgufPieces pieces_;
+  std::vector<GgufOutput> outputs_;
+  GgufExportPlan plan_;
+  int64_t block_bytes_ = 0;  // of a piece, at most
+};
+
+GgufExporter::GgufExporter(const WeightSource& source, std::span<const GgufMix> mixes,
+                           const std::string& name)
+    : impl_(std::make_unique<const Impl>(source, mixes, name)) {}
+GgufExporter::~GgufExporter() = default;
+
+const GgufExportPlan& GgufExporter::plan() const { return impl_->plan(); }
+
+FolderReport GgufExporter::write(const fs::path& output) const { return impl_->write(output); }
+
+}  // namespace snug::convert

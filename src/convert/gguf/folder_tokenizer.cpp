@@ -1,0 +1,302 @@
+// Stages: read tokenizer.json again, for what a tokenizer no longer knows (merges, scores); choose
+// the kind; list the tokens; give them scores; choose the rule that divides texts; and take over
+// the ids of special tokens and what stands around a text.
+#include "convert/gguf/folder_tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "convert/gguf/byte_level_rules.h"
+#include "text/tokenizer/base64.h"
+#include "text/tokenizer/sentencepiece_folder.h"
+#include "text/tokenizer/tokenizer_file.h"
+#include "text/tokenizer/tokenizer_parts.h"
+
+namespace snug::convert {
+namespace {
+
+using nlohmann::json;
+using text::PieceKind;
+
+constexpr const char* kSpaceSign = "\u2581";
+// Scores without meaning, as llama.cpp's converter writes them.
+constexpr float kAddedScore = -1000;
+constexpr float kHoleScore = -10000;
+
+struct TokenizerSource {
+  std::string path{};  // for messages
+  text::TokenizerFile file{};
+  json document{};  // without the vocabulary and the merges
+  const text::Tokenizer& tokenizer;
+  // The model file that takes the place of tokenizer.json.
+  std::optional<text::SentencePieceModel> pieces{};
+};
+
+TokenizerSource read_source(const std::string& folder, const text::Tokenizer& tokenizer) {
+  TokenizerSource source{.tokenizer = tokenizer};
+  const std::string text = text::Tokenizer::json_of_folder(folder, source.path);
+  source.document = text::parse_tokenizer_file(text, source.path, source.file);
+  const std::string model = text::find_sentencepiece(folder);
+  std::string bytes;
+  if (!model.empty() && text::read_text_file(model, bytes) && source.path == model)
+    source.pieces = text::parse_sentencepiece(bytes, model);
+  return source;
+}
+
+// Whether a step of this type is in a component of the document, which may be a Sequence.
+const json* find_step(const json& component, std::string_view type) {
+  if (!component.is_object()) return nullptr;
+  if (component.value("type", "") == type) return &component;
+  for (const char* key : {"normalizers", "pretokenizers", "decoders", "processors"}) {
+    if (!component.contains(key)) continue;
+    for (const json& step : component[key])
+      if (const json* found = find_step(step, type)) return found;
+  }
+  return nullptr;
+}
+
+const json* find_step(const TokenizerSource& source, std::string_view component,
+                      std::string_view type) {
+  const auto found = source.document.find(component);
+  return found == source.document.end() ? nullptr : find_step(*found, type);
+}
+
+GgufTokenizerKind tokenizer_kind(const TokenizerSource& source) {
+  const bool has_bytes = find_step(source, "pre_tokenizer", "ByteLevel") != nullptr ||
+                         find_step(source, "decoder", "ByteLevel") != nullptr;
+  const json& model = source.document["model"];
+  const bool has_marks = !model.value("continuing_subword_prefix", json()).empty() &&
+                         model["continuing_subword_prefix"] != "";
+  switch (source.file.kind) {
+    case text::ModelKind::unigram:
+      return GgufTokenizerKind::unigram;
+    case text::ModelKind::bpe:
+      if (!has_marks)
+        return has_bytes ? GgufTokenizerKind::byte_level : GgufTokenizerKind::sentencepiece;
+      [[fallthrough]];
+    default:
+      throw base::UserError(
+          "a GGUF file has no form for this tokenizer: llama.cpp runs language models with "
+          "byte-level BPE, SentencePiece's BPE and Unigram, not WordPiece, WordLevel or BPE with "
+          "marks of continuing words",
+          {source.path, 0, 0});
+  }
+}
+
+// Tokens that models' authors forgot to declare as special.
+bool looks_special(std::string_view token) {
+  const auto is_between = [&](std::string_view begin, std::string_view end) {
+    return token.size() > begin.size() + end.size() && token.starts_with(begin) &&
+           token.ends_with(end);
+  };
+  return token == "<pad>" || token == "<mask>" || token == "<2mass>" || token == "[@BOS@]" ||
+         is_between("<|", "|>") || is_between("<\uff5c", "\uff5c>") || is_between("<unused", ">");
+}
+
+bool is_byte_token(std::string_view token) {
+  return token.size() == 6 && token.starts_with("<0x") && token.ends_with(">") &&
+         token.substr(3, 2).find_first_not_of("0123456789ABCDEF") == std::string_view::npos;
+}
+
+std::optional<int32_t> unknown_id(const TokenizerSource& source) {
+  const json& model = source.document["model"];
+  const json id = model.value("unk_id", json());
+  if (id.is_number_integer()) return id.get<int32_t>();
+  const json name = model.value("unk_token", json());
+  return name.is_string() ? source.tokenizer.id_of(name.get<std::string>()) : std::nullopt;
+}
+
+// An added token, as the program finds it in a text: its spaces are no longer marks.
+std::string without_marks(std::string token) {
+  for (size_t at = 0; (at = token.find(kSpaceSign, at)) != std::string::npos;)
+    token.replace(at, std::string_view(kSpaceSign).size(), " ");
+  return token;
+}
+
+PieceKind added_kind(const TokenizerSource& source, int32_t id, std::string_view token) {
+  return source.tokenizer.is_special(id) || looks_special(token) ? PieceKind::control
+                                                                 : PieceKind::user_defined;
+}
+
+std::vector<GgufToken> list_tokens(const TokenizerSource& source, GgufTokenizerKind kind,
+                                   int64_t rows) {
+  const auto unknown = unknown_id(source);
+  std::vector<GgufToken> tokens(static_cast<size_t>(rows));
+  for (int32_t id = 0; id < rows; ++id) {
+    GgufToken& token = tokens[static_cast<size_t>(id)];
+    const auto text = source.tokenizer.token_of(id);
+    if (!text) {
+      token = {hole_text(static_cast<size_t>(id)), kHoleScore, PieceKind::unused};
+      continue;
+    }
+    token.text = *text;
+    if (kind != GgufTokenizerKind::byte_level && id == unknown) {
+      token.kind = PieceKind::unknown;
+    } else if (source.tokenizer.is_added(id)) {
+      token.kind = added_kind(source, id, token.text);
+      token.score = kAddedScore;
+    } else if (kind != GgufTokenizerKind::byte_level && is_byte_token(token.text)) {
+      token.kind = PieceKind::byte;
+    }
+  }
+  return tokens;
+}
+
+// llama.cpp stops at a file in which two tokens have the same text.
+void make_distinct(std::vector<GgufToken>& tokens, const std::string& path) {
+  std::unordered_set<std::string_view> texts;
+  for (const GgufToken& token : tokens)
+    if (token.kind != PieceKind::user_defined && token.kind != PieceKind::unused)
+      texts.insert(token.text);
+  for (GgufToken& token : tokens) {
+    if (token.kind == PieceKind::user_defined) {
+      const std::string plain = without_marks(token.text);
+      if (!texts.contains(plain)) token.text = plain;
+    } else if (token.kind == PieceKind::unused) {
+      while (texts.contains(token.text)) token.text += '_';
+    } else {
+      continue;
+    }
+    if (!texts.insert(token.text).second)
+      throw base::UserError(
+          fmt::format("the token '{}' is there twice, which llama.cpp refuses", token.text),
+          {path, 0, 0});
+  }
+}
+
+// The scores of a model file, where its pieces are the tokens.
+void take_piece_scores(const std::vector<GgufToken>& pieces, std::vector<GgufToken>& tokens) {
+  for (size_t id = 0; id < std::min(pieces.size(), tokens.size()); ++id) {
+    if (pieces[id].text != tokens[id].text) continue;
+    tokens[id].score = pieces[id].score;
+    const PieceKind kind = pieces[id].kind;
+    if (tokens[id].kind == PieceKind::normal &&
+        (kind == PieceKind::unused || kind == PieceKind::user_defined))
+      tokens[id].kind = kind;
+  }
+}
+
+// Scores in descending order of the merges, as a model file has them: the tokens that merges make
+// in the order in which they are first made, then the others by id.
+void rank_by_merges(const std::vector<text::MergeRule>& merges, std::vector<GgufToken>& tokens) {
+  std::unordered_map<std::string_view, size_t> ids;
+  for (size_t id = 0; id < tokens.size(); ++id)
+    if (tokens[id].kind == PieceKind::normal) ids.emplace(tokens[id].text, id);
+  std::vector<bool> has_rank(tokens.size());
+  float rank = 0;
+  const auto give = [&](size_t id) {
+    if (has_rank[id]) return;
+    has_rank[id] = true;
+    tokens[id].score = -rank++;
+  };
+  for (const auto& [left, right] : merges)
+    if (const auto found = ids.find(left + right); found != ids.end()) give(found->second);
+  for (size_t id = 0; id < tokens.size(); ++id)
+    if (tokens[id].kind == PieceKind::normal) give(id);
+}
+
+// Merges of and into tokens that the model has rows for.
+std::vector<std::string> list_merges(const TokenizerSource& source,
+                                     const std::vector<GgufToken>& tokens) {
+  const text::Vocabulary& vocabulary = source.tokenizer.parts().model->vocabulary();
+  const auto has_row = [&](const std::string& token) {
+    const int32_t id = vocabulary.find(token);
+    return id >= 0 && id < std::ssize(tokens);
+  };
+  std::vector<std::string> merges;
+  merges.reserve(source.file.merges.size());
+  for (const auto& [left, right] : source.file.merges)
+    if (has_row(left) && has_row(right) && has_row(left + right))
+      merges.push_back(left + " " + right);
+  return merges;
+}
+
+// What tokenizer.json asks for, in a few words.
+std::string shown_component(const json& component) {
+  std::string text = component.dump();
+  constexpr size_t kMostBytes = 300;
+  if (text.size() > kMostBytes) text = text.substr(0, kMostBytes) + "...";
+  return text;
+}
+
+// The name by the ids of a fixed text, as the converter finds it; but that text does not show
+// everything, so that a rule which divides texts as the tokenizer does takes precedence.
+std::string pre_tokenizer_name(const TokenizerSource& source) {
+  const std::string known(name_of_fingerprint(source.tokenizer.encode(kFingerprintText)));
+  const auto& own = source.tokenizer.parts().pre_tokenizer;
+  if (!known.empty() && own && divides_alike(*own, *find_byte_level_rule(known))) return known;
+  const bool ignores_merges = source.document["model"].value("ignore_merges", false);
+  const ByteLevelRule* rule = own ? matching_byte_level_rule(*own, ignores_merges) : nullptr;
+  if (rule != nullptr) return std::string(rule->names.front());
+  if (!known.empty()) return known;
+  throw base::UserError(
+      fmt::format("llama.cpp has no rule that divides texts into words as this pre_tokenizer does: "
+                  "{}. Its rules are built in, for the tokenizers of published models; a model "
+                  "with another one needs a change of llama.cpp first",
+                  shown_component(source.document.value("pre_tokenizer", json()))),
+      {source.path, 0, 0});
+}
+
+// Whether a space is put before a text.
+bool has_space_prefix(const TokenizerSource& source) {
+  if (find_step(source, "normalizer", "Prepend") != nullptr) return true;
+  const json* metaspace = find_step(source, "pre_tokenizer", "Metaspace");
+  if (metaspace == nullptr) return false;
+  return metaspace->value("prepend_scheme", "always") != "never" &&
+         metaspace->value("add_prefix_space", true);
+}
+
+bool removes_spaces(const TokenizerSource& source) {
+  if (find_step(source, "pre_tokenizer", "WhitespaceSplit") != nullptr) return true;
+  if (source.pieces) return source.pieces->remove_extra_whitespaces;
+  const json* replace = find_step(source, "normalizer", "Replace");
+  return replace != nullptr && replace->value("pattern", json()).value("Regex", "") == " {2,}";
+}
+
+void take_text_settings(const TokenizerSource& source, GgufTokenizer& result) {
+  if (result.kind == GgufTokenizerKind::byte_level) return;
+  result.add_space_prefix = has_space_prefix(source);
+  if (result.kind != GgufTokenizerKind::unigram) return;
+  result.remove_extra_whitespaces = removes_spaces(source);
+  if (const json* step = find_step(source, "normalizer", "Precompiled"))
+    result.charsmap = text::from_base64(step->value("precompiled_charsmap", "")).value_or("");
+}
+
+}  // namespace
+
+GgufTokenizer gguf_tokenizer(const std::filesystem::path& folder, const text::Tokenizer& tokenizer,
+                             int64_t rows) {
+  const TokenizerSource source = read_source(folder.string(), tokenizer);
+  GgufTokenizer result{.kind = tokenizer_kind(source)};
+  result.tokens = list_tokens(source, result.kind, rows);
+  switch (result.kind) {
+    case GgufTokenizerKind::byte_level:
+      result.pre = pre_tokenizer_name(source);
+      result.merges = list_merges(source, result.tokens);
+      break;
+    case GgufTokenizerKind::sentencepiece:
+      result.pre = "default";
+      rank_by_merges(source.file.merges, result.tokens);
+      break;
+    case GgufTokenizerKind::unigram:
+      result.pre = "default";
+      for (size_t id = 0; id < std::min(source.file.scores.size(), result.tokens.size()); ++id)
+        result.tokens[id].score = static_cast<float>(source.file.scores[id]);
+      break;
+  }
+  if (source.pieces) take_piece_scores(source.pieces->pieces, result.tokens);
+  make_distinct(result.tokens, source.path);
+  take_text_settings(source, result);
+  if (const auto id = unknown_id(source); id && *id < rows) result.ids["unknown"] = *id;
+  return result;
+}
+
+}  // namespace snug::convert
