@@ -175,10 +175,12 @@ TEST(ModelCard, OfGgufFilesAndOfAnImport) {
                                            .title = "x-gguf",
                                            .model = folder / "x",
                                            .model_name = "org/x",
-                                           .types = {"q8_0", "q4_k_m"}});
+                                           .types = {"q8_0", "q4_k_m"},
+                                           .files = {"Modelfile", "x-Q8_0.gguf"}});
   EXPECT_EQ(yaml_of(exported)["library_name"].as<std::string>(), "gguf");
   EXPECT_EQ(yaml_of(exported)["base_model_relation"].as<std::string>(), "quantized");
   EXPECT_TRUE(has(exported, "as GGUF: q8_0, q4_k_m"));
+  EXPECT_TRUE(has(exported, "    ollama create NAME -f Modelfile\n    llama-cli -m x-Q8_0.gguf\n"));
   const std::string imported = model_card({.kind = CardKind::imported,
                                            .title = "x",
                                            .model = folder / "smol.Q4_1.gguf",
@@ -222,6 +224,7 @@ TEST(ModelCard, KnowsNamesOfTheHubFromPaths) {
   for (const char* path : {"name", "/org/name", "a/b/c", "./name", "data/train.jsonl", ""})
     EXPECT_FALSE(is_hub_name(path)) << path;
   EXPECT_EQ(public_name("/a/b/c/"), "c");
+  EXPECT_EQ(title_of_folder("a/b/"), "b");
   EXPECT_EQ(public_name("org/name"), "org/name");
   const std::string card = model_card(
       {.title = "x",

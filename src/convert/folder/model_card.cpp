@@ -239,9 +239,12 @@ class Card {
   void add_loading() {
     text_ += "## How to load it\n\n";
     if (is_gguf()) {
-      text_ +=
-          "    llama-cli -m FILE.gguf\n"
-          "    ollama create NAME -f Modelfile\n\n";
+      for (const std::string& file : inputs().files)
+        if (file == "Modelfile")
+          text_ += "    ollama create NAME -f Modelfile\n";
+        else
+          add("    llama-cli -m {}\n", base::shown_text(file));
+      text_ += "\n";
       return;
     }
     const char* loader = inputs().has_encoder ? "AutoModelForSeq2SeqLM" : "AutoModelForCausalLM";
@@ -331,6 +334,12 @@ bool is_yaml_word(std::string_view text) {
 }
 
 }  // namespace
+
+std::string title_of_folder(const fs::path& folder) {
+  fs::path path = fs::absolute(folder).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  return path.filename().string();
+}
 
 std::string markdown_text(const std::string& text) {
   constexpr std::string_view kMeaning = "\\`*_{}[]<>()#|!~&$";

@@ -39,6 +39,7 @@ struct CardInputs {
   std::string model_name{};          // as the user named it: "org/name", or a path
   std::filesystem::path adapter{};   // its run is looked for in the folder above
   std::vector<std::string> types{};  // of the weights: "bf16"; "q8_0", "q4_k_m"
+  std::vector<std::string> files{};  // GGUF files, and a Modelfile where there is one
   bool has_encoder = false;
   std::vector<CardDrift> drifts{};
   // What a GGUF file says of itself (general.license, general.languages).
@@ -51,6 +52,9 @@ std::string model_card(const CardInputs& inputs);
 // Writes README.md, and copies the licence files of the base next to it. What is there under these
 // names is replaced. A folder that is as Snug wrote it stays so (formats/folder/file_list.h).
 void write_model_card(const std::filesystem::path& folder, const CardInputs& inputs);
+
+// The last part of the path of a folder, even of "x/" and ".".
+std::string title_of_folder(const std::filesystem::path& folder);
 
 // The text with a backslash before each character that means something in Markdown, on one line.
 std::string markdown_text(const std::string& text);
