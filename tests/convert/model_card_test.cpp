@@ -191,6 +191,26 @@ TEST(ModelCard, OfGgufFilesAndOfAnImport) {
   EXPECT_TRUE(has(imported, "GGUF file `smol.Q4_1.gguf`"));
 }
 
+TEST(ModelCard, OfWhatARunTrained) {
+  const Folders folders;
+  folders.write_base("---\nlicense: mit\n---\n");
+  folders.write_run();
+  CardInputs inputs = folders.inputs();
+  inputs.kind = CardKind::adapter;
+  const std::string adapter = model_card(inputs);
+  EXPECT_EQ(yaml_of(adapter)["library_name"].as<std::string>(), "peft");
+  EXPECT_EQ(yaml_of(adapter)["base_model_relation"].as<std::string>(), "adapter");
+  EXPECT_TRUE(has(adapter, "A LoRA adapter of rank 16 for [Some/Model-1B]"));
+  EXPECT_TRUE(has(adapter, "AutoPeftModelForCausalLM.from_pretrained"));
+  EXPECT_TRUE(has(adapter, "snug generate model=BASE adapter=FOLDER"));
+  inputs.kind = CardKind::trained;
+  inputs.run = inputs.adapter.parent_path();
+  inputs.adapter.clear();
+  const std::string trained = model_card(inputs);
+  EXPECT_TRUE(has(trained, "smol, fine-tuned (bf16)."));
+  EXPECT_TRUE(has(trained, "86 steps"));
+}
+
 TEST(ModelCard, BringsTheLicenceFilesOfTheBase) {
   const testing::TemporaryFolder folder;
   folder.write("base/LICENSE", "Apache License\n   Version 2.0, January 2004\n");
