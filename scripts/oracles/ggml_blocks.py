@@ -1,10 +1,11 @@
-"""Blocks of GGUF files by ggml's own code, called through ctypes: its quantiser without an importance matrix, as llama-quantize runs
-it, and its dequantiser. And values to try them on."""
+"""Blocks of GGUF files by ggml's own code, called through ctypes (its quantiser without an importance matrix, as llama-quantize runs it,
+and its dequantiser), and by PyPI's gguf. And values to try them on."""
 
 import ctypes
 import os
 import pathlib
 
+import gguf
 import numpy as np
 
 # Name: number in files, values per block, bytes per block, ggml's dequantiser.
@@ -58,6 +59,21 @@ class Ggml:
         return values
 
 
+def quantise_by_gguf(name, values):
+    """The blocks that PyPI's gguf makes of the same rows, or nothing where it only reads the type."""
+    try:
+        with np.errstate(all="ignore"):
+            return gguf.quants.quantize(values, gguf.GGMLQuantizationType[name.upper()]).view(np.uint8).reshape(-1)
+    except NotImplementedError:
+        return None
+
+
+def dequantise_by_gguf(name, blocks):
+    stored = blocks.view(np.float16) if name == "f16" else blocks
+    with np.errstate(all="ignore"):
+        return gguf.quants.dequantize(stored, gguf.GGMLQuantizationType[name.upper()]).reshape(-1)
+
+
 def edges():
     """(rows, 256) float32: what is easily forgotten, one thing per row."""
     random = np.random.default_rng(7)
@@ -74,8 +90,18 @@ def edges():
         rows += [noise[6 + i] * np.float32(10.0) ** exponent for i, exponent in enumerate(range(-44, 38, 3))]
         rows += [np.clip(noise[40] * np.float32(1e38), -3.4e38, 3.4e38), noise[41] * np.float32(1e-45), noise[42] ** 9]
     # The largest is just below a power of two, where a logarithm is rounded up.
-    rows += [np.clip(noise[43 + i], -1, 1) * np.nextafter(np.float32(2.0**power), np.float32(0)) for i, power in enumerate((-60, -3, 0, 1, 5, 40, 128))]
+    rows += [np.clip(noise[43 + i], -1, 1) * np.float32(2.0**power * (1 - 2.0**-24)) for i, power in enumerate((-60, -3, 0, 1, 5, 40, 128))]
+    # Scales around what counts as zero, and MXFP4's least exponents.
+    rows += [noise[50] * np.repeat(np.logspace(-16, -14, 16), 16), noise[51] * 1e-13, np.clip(noise[52], -1, 1) * 2.0**-123.5, noise[53] * 2.0**-126]
+    rows += [np.tile(halves(highest), ROW // 32) for highest in (127, -8, -16)]
     return np.ascontiguousarray(np.stack(rows).astype(np.float32))
+
+
+def halves(highest):
+    """32 float32 whose steps are 1 in a type with this highest code: half-way cases and the numbers next to them."""
+    middles = (np.arange(10, dtype=np.float32) - np.float32(4.5))
+    around = [middles, np.nextafter(middles, np.float32(-100)), np.nextafter(middles, np.float32(100))]
+    return np.concatenate(around + [np.float32([highest, 0])])
 
 
 def random_rows(rows, seed):

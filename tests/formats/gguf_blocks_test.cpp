@@ -21,7 +21,7 @@ using Bytes = std::vector<std::byte>;
 using Values = std::vector<float>;
 
 constexpr size_t kRow = 256;
-constexpr uint32_t kDrawnRows = 512;
+constexpr uint32_t kDrawnRows = 1024;
 
 template <typename T>
 std::vector<T> golden(const std::string& name) {

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "../base/temporary_folder.h"
-#include "../source_folder.h"
 #include "formats/gguf/gguf_writer.h"
 #include "formats/gguf/metadata_view.h"
 
@@ -19,7 +18,7 @@ using testing::TemporaryFolder;
 using testing::user_error_of;
 
 fs::path golden_gguf(const char* name) {
-  return fs::path(test::source_folder()) / "tests/goldens/gguf" / name;
+  return fs::path("tests/goldens/gguf") / name;
 }
 
 template <typename T>

@@ -87,13 +87,23 @@ MergeInputs merge_inputs(const Recipe& recipe) {
   inputs.options.dtype = written_type(recipe.compute_dtype);
   inputs.options.max_shard_bytes = recipe.max_shard_size;
   inputs.options.companions = {inputs.adapter};
+  inputs.nf4 = {.double_quant = recipe.double_quant,
+                .head = recipe.load_head_in_4bit,
+                .compute = recipe.compute_dtype == formats::ComputeDtype::fp32 ? base::DType::f32
+                                                                               : base::DType::bf16};
   return inputs;
 }
 
 class FolderMerger::Impl {
  public:
   explicit Impl(const MergeInputs& inputs)
-      : inputs_(inputs), base_(inputs.model), merged_(base_, inputs.adapter) {
+      : inputs_(inputs),
+        stored_(inputs.model),
+        quantised_(inputs.base == MergeBase::quantised_values
+                       ? std::make_unique<const Nf4Values>(stored_, inputs.nf4)
+                       : nullptr),
+        merged_(quantised_ ? static_cast<const WeightSource&>(*quantised_) : stored_,
+                inputs.adapter) {
     static_cast<FolderCosts&>(plan_) = folder_costs(merged_, inputs_.options);
     plan_.tensors = std::ssize(merged_.tensors());
     plan_.changed = merged_.changed();
@@ -107,7 +117,8 @@ class FolderMerger::Impl {
 
  private:
   MergeInputs inputs_;
-  FolderWeights base_;
+  FolderWeights stored_;
+  std::unique_ptr<const Nf4Values> quantised_;
   MergedWeights merged_;
   FolderMergePlan plan_;
 };

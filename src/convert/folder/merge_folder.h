@@ -8,6 +8,7 @@
 #include <string>
 
 #include "convert/folder/write_folder.h"
+#include "convert/source/nf4_values.h"
 #include "formats/recipe/recipe.h"
 
 namespace snug::convert {
@@ -22,6 +23,7 @@ struct MergeInputs {
   std::filesystem::path model;    // a folder
   std::filesystem::path adapter;  // a folder of PEFT's
   MergeBase base = MergeBase::as_stored;
+  Nf4Options nf4{};  // of quantised_values
   WriteOptions options{};
 };
 

@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -40,8 +39,7 @@ struct Known {
 
 AdapterFacts adapter_facts(const fs::path& folder) {
   AdapterFacts facts;
-  std::ifstream stream(folder / "adapter_config.json");
-  const json config = json::parse(stream, nullptr, false);
+  const json config = readable_json(folder / "adapter_config.json");
   if (!config.is_object()) return facts;
   const auto text = [&](const char* key) {
     return config.contains(key) && config[key].is_string() ? config[key].get<std::string>() : "";

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "formats/data/file_kinds.h"
 #include "formats/folder/hub_cache.h"
 #include "formats/recipe/recipe.h"
@@ -20,11 +21,12 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Null where there is no such file, or it is no JSON.
-json optional_json(const fs::path& file) {
-  std::ifstream stream(file);
-  json document = json::parse(stream, nullptr, false);
-  return document.is_discarded() ? json() : document;
+json json_in(const std::string& text) {
+  try {
+    return base::parse_json(text, "what a run wrote");
+  } catch (const base::UserError&) {
+    return {};
+  }
 }
 
 // What the keys lead to, where it is a number.
@@ -133,15 +135,23 @@ void read_metrics(const fs::path& file, RunRecord& record) {
       last = std::move(line);
     }
   }
-  const auto parsed = [](const std::string& line) { return json::parse(line, nullptr, false); };
-  record.first_loss = number_at(parsed(first), {"loss"});
-  record.last_loss = number_at(parsed(last), {"loss"});
-  record.evaluation_loss = number_at(parsed(evaluation), {"eval_loss"});
-  record.steps = count_at(parsed(last), "step");
-  record.epochs = number_at(parsed(last), {"epoch"}).value_or(0);
+  record.first_loss = number_at(json_in(first), {"loss"});
+  record.last_loss = number_at(json_in(last), {"loss"});
+  record.evaluation_loss = number_at(json_in(evaluation), {"eval_loss"});
+  record.steps = count_at(json_in(last), "step");
+  record.epochs = number_at(json_in(last), {"epoch"}).value_or(0);
 }
 
 }  // namespace
+
+json readable_json(const fs::path& file) {
+  try {
+    std::error_code error;
+    return fs::is_regular_file(file, error) ? base::read_json_file(file) : json();
+  } catch (const base::UserError&) {
+    return {};
+  }
+}
 
 bool is_hub_name(const std::string& place) {
   std::error_code error;
@@ -162,9 +172,9 @@ RunRecord read_run(const fs::path& folder) {
   RunRecord record;
   read_recipe_of(folder, record);
   if (record.recipe.empty()) return record;
-  const json measured = optional_json(folder / "measured.json");
+  const json measured = readable_json(folder / "measured.json");
   read_sources(measured, record);
-  read_figures(optional_json(folder / "plan.json"), measured, record);
+  read_figures(readable_json(folder / "plan.json"), measured, record);
   read_metrics(folder / "metrics.jsonl", record);
   return record;
 }

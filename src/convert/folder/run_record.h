@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,6 +44,8 @@ struct RunRecord {
 
 // Files that are missing, or not as this program writes them, are passed over.
 RunRecord read_run(const std::filesystem::path& folder);
+// Null where there is no such file, or it is no JSON.
+nlohmann::json readable_json(const std::filesystem::path& file);
 
 // A place as anybody may read it: the name of a repository of the hub as it is, of any path the
 // last part.

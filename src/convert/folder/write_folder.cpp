@@ -11,10 +11,10 @@
 #include "base/file.h"
 #include "base/finite.h"
 #include "base/seconds_since.h"
+#include "convert/folder/companions.h"
 #include "convert/folder/ordered_pieces.h"
 #include "formats/adapter/torch_name.h"
 #include "formats/folder/directory_transaction.h"
-#include "formats/folder/hf_folder.h"
 #include "models/config/multimodal.h"
 #include "runtime/conversion/convert.h"
 #include "runtime/storage/check_finite.h"
@@ -237,8 +237,7 @@ FolderReport write_folder(const WeightSource& source, const WriteOptions& option
   report.result_bytes = Writing(source, options, writer).run();
   writer.finish();
   base::write_file_atomically(folder / "config.json", config_text(source, options));
-  if (!source.companions().empty()) formats::copy_companion_files(source.companions(), folder);
-  for (const fs::path& other : options.companions) formats::copy_companion_files(other, folder);
+  copy_companions(source.companions(), options.companions, folder);
   if (options.complete) options.complete(folder);
   // An earlier check found at most an empty folder there.
   transaction.commit(formats::DirectoryTransaction::IfExists::replace);

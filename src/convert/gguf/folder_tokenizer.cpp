@@ -115,10 +115,15 @@ std::optional<int32_t> unknown_id(const TokenizerSource& source) {
 }
 
 // An added token, as the program finds it in a text: its spaces are no longer marks.
-std::string without_marks(std::string token) {
-  for (size_t at = 0; (at = token.find(kSpaceSign, at)) != std::string::npos;)
-    token.replace(at, std::string_view(kSpaceSign).size(), " ");
-  return token;
+std::string without_marks(std::string_view token) {
+  const std::string_view mark = kSpaceSign;
+  std::string text;
+  for (size_t at = 0; at < token.size();) {
+    const bool is_mark = token.substr(at).starts_with(mark);
+    text += is_mark ? ' ' : token[at];
+    at += is_mark ? mark.size() : 1;
+  }
+  return text;
 }
 
 PieceKind added_kind(const TokenizerSource& source, int32_t id, std::string_view token) {

@@ -90,12 +90,12 @@ GgufWeights::GgufWeights(const std::filesystem::path& path) : file_(path) {
   choose_type();
   config_json_ = models::imported_config_json(imported, file_);
   config_json_["torch_dtype"] = formats::torch_name(dtype_);
-  const models::ModelConfig config = models::parse_config(
-      config_json_.dump(), fmt::format("{} (config.json from its metadata)", path.string()));
-  const models::GgufModel model = models::gguf_model(config, config_json_);
+  config_ = models::parse_config(config_json_.dump(),
+                                 fmt::format("{} (config.json from its metadata)", path.string()));
+  const models::GgufModel model = models::gguf_model(config_, config_json_);
   for (const models::GgufTensor& expected : model.tensors) match(expected);
   refuse_unknown(model);
-  list_tensors(config);
+  list_tensors();
 }
 
 // The type that holds most values. A folder has one type for all: that of the file's floats, or
@@ -145,8 +145,8 @@ void GgufWeights::refuse_unknown(const models::GgufModel& model) const {
 }
 
 // In the order of the file.
-void GgufWeights::list_tensors(const models::ModelConfig& config) {
-  for (const models::Weight& weight : models::file_weights_of(models::stack_of(config))) {
+void GgufWeights::list_tensors() {
+  for (const models::Weight& weight : models::file_weights_of(models::stack_of(config_))) {
     SourceTensor& tensor = tensors_.emplace_back();
     tensor.name = weight.name;
     for (int axis = 0; axis < weight.shape.rank(); ++axis)

@@ -28,6 +28,7 @@ class GgufWeights : public WeightSource {
   std::span<const SourceTensor> tensors() const override { return tensors_; }
   const nlohmann::json& config() const override { return config_json_; }
   const std::filesystem::path& companions() const override { return no_folder_; }
+  const models::ModelConfig* model() const override { return &config_; }
   int64_t stored_bytes() const override { return stored_bytes_; }
   int64_t read_bytes(const SourceTensor& tensor, int64_t rows) const override;
   void read(const SourceTensor& tensor, int64_t first, int64_t rows,
@@ -49,7 +50,7 @@ class GgufWeights : public WeightSource {
 
   void choose_type();
   void match(const models::GgufTensor& expected);
-  void list_tensors(const models::ModelConfig& config);
+  void list_tensors();
   void refuse_unknown(const models::GgufModel& model) const;
   const std::vector<Origin>& origins_of(const SourceTensor& tensor) const;
 
@@ -57,6 +58,7 @@ class GgufWeights : public WeightSource {
   formats::GgmlType main_type_ = formats::GgmlType::f32;
   base::DType dtype_ = base::DType::bf16;  // of the folder that the file stands for
   nlohmann::json config_json_;
+  models::ModelConfig config_;
   std::vector<SourceTensor> tensors_;
   std::unordered_map<std::string, std::vector<Origin>> origins_;  // by the folder's names
   int64_t stored_bytes_ = 0;

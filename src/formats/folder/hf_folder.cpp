@@ -14,13 +14,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 6> kCompanionNames{
-    "added_tokens.json",        "generation_config.json",  "merges.txt",
-    "preprocessor_config.json", "special_tokens_map.json", "vocab.json"};
+constexpr std::array<std::string_view, 15> kCompanionNames{"added_tokens.json",
+                                                           "generation_config.json",
+                                                           "image_processor_config.json",
+                                                           "merges.txt",
+                                                           "preprocessor_config.json",
+                                                           "processor_config.json",
+                                                           "sentencepiece.bpe.model",
+                                                           "special_tokens_map.json",
+                                                           "spiece.model",
+                                                           "spm.model",
+                                                           "tekken.json",
+                                                           "video_preprocessor_config.json",
+                                                           "vocab.json",
+                                                           "vocab.spm",
+                                                           "vocab.txt"};
+// What a result may only be passed on with, in any spelling of its ending.
+constexpr std::array<std::string_view, 4> kLicences{"LICENSE", "LICENCE", "NOTICE", "USE_POLICY"};
 
 bool is_companion(const std::string& name) {
   if (name.starts_with("tokenizer.") || name == "tokenizer_config.json") return true;
   if (name.starts_with("chat_template.")) return true;
+  if (std::ranges::any_of(kLicences, [&](auto licence) { return name.starts_with(licence); }))
+    return true;
   return std::find(kCompanionNames.begin(), kCompanionNames.end(), name) != kCompanionNames.end();
 }
 

@@ -43,9 +43,10 @@ class HfFolder {
 bool is_hf_folder(const std::filesystem::path& folder);
 
 // The companion files present in a folder, sorted by name: tokenizer.*, tokenizer_config.json,
-// special_tokens_map.json, added_tokens.json, vocab.json, merges.txt, generation_config.json,
-// chat_template.*, additional_chat_templates/*.jinja; but neither config.json nor weights. Empty if
-// the folder has none or does not exist.
+// special_tokens_map.json, added_tokens.json, vocab.json, merges.txt and a tokenizer's other files,
+// generation_config.json, chat_template.*, additional_chat_templates/*.jinja, what processors of
+// images and sound read, and licences; but neither config.json nor weights. Empty if the folder has
+// none or does not exist.
 std::vector<std::filesystem::path> companion_files(const std::filesystem::path& folder);
 
 // Copies the companion files to the same relative paths in an existing folder, synced, and never as

@@ -132,6 +132,9 @@ class ConfigImport {
     if (metadata_.integer_or(key("attention.value_length"), config_.head_dim) != config_.head_dim)
       metadata_.fail(key("attention.value_length"),
                      "is not attention.key_length, as it is in every family of Snug");
+    if (has_tensor("blk.0.attn_k.weight"))
+      config_.num_kv_heads = checked("attention.head_count_kv",
+                                     axis("blk.0.attn_k.weight", 0) / config_.head_dim, kMaxHeads);
     config_.max_position = size("context_length", kMaxPositions);
     config_.vocab_size = checked("vocab_size", axis("token_embd.weight", 0), kMaxVocabulary);
     const std::string_view down =
@@ -268,8 +271,15 @@ nlohmann::json imported_config_json(const ModelConfig& config, const GgufFile& f
     const int64_t id = metadata.integer_or(fmt::format("tokenizer.ggml.{}_token_id", token), -1);
     const std::string key =
         std::string_view(token) == "padding" ? "pad_token_id" : fmt::format("{}_token_id", token);
-    if (id >= 0 && id < config.vocab_size) json[key] = id;
+    // transformers takes a missing key for the family's usual token.
+    if (id >= 0 && id < config.vocab_size)
+      json[key] = id;
+    else if (!json.contains(key))
+      json[key] = nullptr;
   }
+  // transformers 5 wants an integer.
+  if (json.contains("query_pre_attn_scalar"))
+    json["query_pre_attn_scalar"] = std::llround(config.query_scalar);
   // transformers 4 refuses the key, and computes this factor itself.
   const RopeConfig& rope = config.rope;
   const double factor =

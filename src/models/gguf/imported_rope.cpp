@@ -191,7 +191,7 @@ struct Ramp {
   double high = 0;  // from this frequency on nothing does
 };
 
-std::optional<Ramp> fitted_ramp(const std::vector<float>& divisors, double factor, double theta) {
+std::vector<Ramp> fitted_ramps(const std::vector<float>& divisors, double factor, double theta) {
   double count = 0;
   double sum_x = 0;
   double sum_y = 0;
@@ -216,10 +216,33 @@ std::optional<Ramp> fitted_ramp(const std::vector<float>& divisors, double facto
   if (count >= 2 && spread > 0) {
     const double slope = (count * sum_xy - sum_x * sum_y) / spread;
     const double offset = (sum_y - slope * sum_x) / count;
-    return Ramp{-offset / slope, (1.0 - offset) / slope};
+    return {{-offset / slope, (1.0 - offset) / slope}};
   }
-  if (count == 0 && std::isfinite(above)) return Ramp{below, above};
-  return std::nullopt;
+  std::vector<Ramp> ramps;
+  if (count == 1)  // any ratio of both ends has a ramp through one point
+    for (const double ratio : {4.0, 8.0, 2.0, 3.0, 6.0, 1.5, 1.25, 16.0, 1.0625}) {
+      const double low = sum_x / ((ratio - 1.0) * sum_y + 1.0);
+      ramps.push_back({low, ratio * low});
+    }
+  if (count == 0 && std::isfinite(above)) ramps.push_back({below, above});
+  return ramps;
+}
+
+// Sets the numbers behind the ramp; false where they do not give the divisors.
+bool with_ramp(RopeConfig& rope, const Ramp& ramp, const std::vector<float>& divisors) {
+  if (!(ramp.low > 0) || !(ramp.high > ramp.low)) return false;
+  const double positions = 2.0 * std::numbers::pi / ramp.low;  // for a low_freq_factor of 1
+  if (!(positions < 1e12)) return false;
+  for (int multiple = 1; multiple <= 64; ++multiple) {
+    rope.low_freq_factor = multiple;
+    rope.high_freq_factor = multiple * ramp.high / ramp.low;
+    if (const double rounded = std::round(rope.high_freq_factor * 64) / 64;
+        std::abs(rounded - rope.high_freq_factor) < 1e-3 * rounded)
+      rope.high_freq_factor = rounded;
+    rope.original_max_position = std::llround(positions * multiple);
+    if (rope.original_max_position >= 1 && gives(rope, divisors)) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -233,19 +256,8 @@ std::optional<RopeConfig> llama3_scaling(const std::vector<float>& divisors, dou
   // What Llama 3.1 and 3.2 have, whose numbers are then exact.
   rope.original_max_position = 8192;
   if (gives(rope, divisors)) return rope;
-  const auto ramp = fitted_ramp(divisors, rope.factor, theta);
-  if (!ramp || !(ramp->low > 0) || !(ramp->high > ramp->low)) return std::nullopt;
-  const double positions = 2.0 * std::numbers::pi / ramp->low;  // for a low_freq_factor of 1
-  if (!(positions < 1e12)) return std::nullopt;
-  for (int multiple = 1; multiple <= 64; ++multiple) {
-    rope.low_freq_factor = multiple;
-    rope.high_freq_factor = multiple * ramp->high / ramp->low;
-    if (const double rounded = std::round(rope.high_freq_factor * 64) / 64;
-        std::abs(rounded - rope.high_freq_factor) < 1e-3 * rounded)
-      rope.high_freq_factor = rounded;
-    rope.original_max_position = std::llround(positions * multiple);
-    if (rope.original_max_position >= 1 && gives(rope, divisors)) return rope;
-  }
+  for (const Ramp& ramp : fitted_ramps(divisors, rope.factor, theta))
+    if (with_ramp(rope, ramp, divisors)) return rope;
   return std::nullopt;
 }
 

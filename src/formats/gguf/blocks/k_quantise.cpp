@@ -37,7 +37,7 @@ void round_codes(const float* values, const Rounding& rounding, uint8_t* codes) 
 
 float rounded_to_half(float value) { return base::to_float(base::to_float16(value)); }
 
-// The largest, or 0 if none is above it. Sums over huge values give NaN, which is none either.
+// The largest, or 0 if none is above it.
 template <size_t kCount>
 float largest_above_zero(const std::array<float, kCount>& values) {
   float largest = 0;
@@ -45,7 +45,8 @@ float largest_above_zero(const std::array<float, kCount>& values) {
   return largest;
 }
 
-// The first of the largest magnitude, or 0 if there is none above it.
+// The first of the largest magnitude, or 0 if there is none above it. Sums over huge values give
+// NaN, which is none.
 template <size_t kCount>
 float extreme_scale(const std::array<float, kCount>& values) {
   float extreme = 0;

@@ -89,6 +89,7 @@ FloatLanes error_of(const AffineProblem& problem, const AffineCodes& codes,
   return error;
 }
 
+// Where nothing varies, the reciprocal is infinite: scale and codes are 0, and no trial is better.
 AffineFit first_fit(const AffineProblem& problem) {
   AffineFit fit;
   fit.line.least = least_of(problem.values);
@@ -140,17 +141,11 @@ void try_spread(const AffineProblem& problem, float spread, AffineFit& best) {
 AffineFits fit_affine(const float* source, const AffineTrials& trials, uint8_t* codes) {
   const AffineProblem problem = problem_of(source, trials.highest);
   AffineFit best = first_fit(problem);
-  // Where nothing varies, the least value says all.
-  const FloatLanes least = best.line.least;
-  const IntLanes flat = problem.most == least;
   for (int trial = 0; trial <= trials.last; ++trial)
     try_spread(
         problem,
         trials.first + trials.step * static_cast<float>(trial) + static_cast<float>(trials.highest),
         best);
-  best.line.scale = flat ? FloatLanes{} : best.line.scale;
-  best.line.least = flat ? least : best.line.least;
-  for (IntLanes& code : best.codes) code = flat ? IntLanes{} : code;
   put_lane_codes<kAffineCount>(best.codes, codes);
   return {lane_array(best.line.scale), lane_array(best.line.least)};
 }

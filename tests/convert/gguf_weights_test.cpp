@@ -1,0 +1,342 @@
+// GGUF files as sources of weights: files that llama.cpp's own converter made of the models in
+// tests/goldens, and the same files with something changed.
+#include "convert/source/gguf_weights.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <set>
+
+#include "../base/temporary_folder.h"
+#include "base/json.h"
+#include "formats/folder/tensor_index.h"
+#include "formats/gguf/gguf_writer.h"
+#include "models/config/rope.h"
+#include "models/families/families.h"
+#include "models/gguf/imported_rope.h"
+#include "models/weights.h"
+
+namespace snug::convert {
+namespace {
+
+namespace fs = std::filesystem;
+using base::DType;
+using formats::GgmlType;
+using formats::GgufFile;
+using formats::GgufTensorInfo;
+using nlohmann::json;
+using testing::contains;
+using testing::TemporaryFolder;
+using testing::user_error_of;
+
+fs::path converted(const std::string& name) {
+  return "tests/goldens/gguf/converted/" + name + ".gguf";
+}
+fs::path folder_of(const std::string& name) { return "tests/goldens/" + name + "/model"; }
+
+// All values, read in pieces of this many rows.
+std::vector<float> imported(const GgufWeights& weights, const SourceTensor& tensor, int64_t piece) {
+  std::vector<float> values(static_cast<size_t>(tensor.elements()));
+  const int64_t width = tensor.row_elements();
+  for (int64_t row = 0; row < tensor.rows(); row += piece) {
+    const int64_t rows = std::min(piece, tensor.rows() - row);
+    weights.read(tensor, row, rows,
+                 std::span(values).subspan(static_cast<size_t>(row * width),
+                                           static_cast<size_t>(rows * width)));
+  }
+  return values;
+}
+
+std::vector<float> golden_values(const formats::TensorIndex& index, const std::string& name) {
+  const formats::IndexedTensor& tensor = index.at(name);
+  std::vector<float> values(static_cast<size_t>(tensor.info->elements()));
+  index.read(tensor, values.data());
+  return values;
+}
+
+struct Converted {
+  std::string name;
+  // Keys of config.json that the file does not have, so that the import has another value.
+  std::set<std::string> lost{};
+  float tolerance = 0;  // of norms that the file holds plus one
+};
+
+const std::set<std::string> kWindow{"sliding_window", "use_sliding_window", "max_window_layers",
+                                    "layer_types"};
+
+const Converted kConverted[] = {
+    {"biases"},
+    {"rope_llama3"},
+    {"rope_yarn"},
+    {"mixtral", kWindow},
+    // llama.cpp computes with the inverse root of the heads' width.
+    {"gemma2", {"query_pre_attn_scalar"}, 1e-7F},
+    {"gemma3", {"query_pre_attn_scalar", "layer_types"}, 1e-7F},
+    {"phi", {"resid_pdrop"}},
+    {"phi3_long"},
+    {"gpt2", {"attn_pdrop", "embd_pdrop", "resid_pdrop"}},
+    {"gpt_neox", {"rotary_emb_base", "rope_theta", "rotary_pct"}},
+    {"bloom"},
+    {"falcon_grouped", {"max_position_embeddings"}},
+    {"olmo2"},
+    {"stablelm", {"partial_rotary_factor"}},
+    // llama.cpp computes with the gate of the published models.
+    {"gpt_oss", {"swiglu_limit", "swiglu_alpha", "router_aux_loss_coef"}},
+    {"mt5",
+     {"model_type", "architectures", "dropout_rate", "relative_attention_max_distance",
+      "scale_decoder_outputs"}},
+};
+
+models::ModelConfig golden_config(const std::string& name) {
+  const fs::path older = folder_of(name) / "config_v4.json";
+  const fs::path path = fs::exists(older) ? older : folder_of(name) / "config.json";
+  return models::parse_config(base::read_text_file(path), path.string());
+}
+
+class GgufImport : public ::testing::TestWithParam<Converted> {};
+
+TEST_P(GgufImport, HasTheWeightsOfTheFolder) {
+  const GgufWeights weights(converted(GetParam().name));
+  const formats::TensorIndex golden(folder_of(GetParam().name));
+  std::set<std::string> names;
+  for (const SourceTensor& tensor : weights.tensors()) {
+    names.insert(tensor.name);
+    EXPECT_EQ(tensor.shape, golden.at(tensor.name).info->shape) << tensor.name;
+    const std::vector<float> expected = golden_values(golden, tensor.name);
+    for (const int64_t piece : {int64_t{1}, int64_t{3}, tensor.rows()}) {
+      const std::vector<float> values = imported(weights, tensor, piece);
+      for (size_t i = 0; i < values.size(); ++i)
+        ASSERT_LE(std::abs(values[i] - expected[i]), GetParam().tolerance)
+            << tensor.name << " " << i << " in pieces of " << piece;
+    }
+    EXPECT_EQ(tensor.dtype, DType::f32);
+    if (!tensor.is_stored_so) continue;
+    std::vector<float> copied(static_cast<size_t>(tensor.elements()));
+    weights.copy(tensor, 0, std::as_writable_bytes(std::span(copied)));
+    EXPECT_EQ(copied, expected) << tensor.name;
+  }
+  for (const models::Weight& weight :
+       models::file_weights_of(models::stack_of(golden_config(GetParam().name))))
+    EXPECT_TRUE(names.contains(weight.name)) << weight.name;
+}
+
+TEST_P(GgufImport, HasTheSettingsOfTheFolder) {
+  const GgufWeights weights(converted(GetParam().name));
+  const json expected = models::describe(golden_config(GetParam().name));
+  const json found = models::describe(models::parse_config(weights.config().dump(), "config.json"));
+  for (const auto& [key, value] : expected.items()) {
+    if (GetParam().lost.contains(key)) continue;
+    if (key == "rope_scaling" && value.is_object()) {
+      for (const auto& [inner, number] : value.items())
+        if (number.is_number() && found[key].contains(inner))
+          EXPECT_NEAR(found[key][inner].get<double>(), number.get<double>(), 1e-6) << inner;
+        else
+          EXPECT_EQ(found[key].value(inner, json()), number) << inner;
+      continue;
+    }
+    EXPECT_EQ(found.value(key, json()), value) << key;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(OfTheConverter, GgufImport, ::testing::ValuesIn(kConverted),
+                         [](const auto& instance) { return instance.param.name; });
+
+// A file like `from`, with other pairs and tensors.
+struct Changed {
+  formats::Metadata metadata;
+  std::vector<formats::GgufTensorSpec> tensors;
+  std::vector<std::vector<std::byte>> data;
+
+  explicit Changed(const GgufFile& from) : metadata(from.metadata()) {
+    for (const GgufTensorInfo& tensor : from.tensors()) {
+      tensors.push_back({tensor.name, tensor.shape, tensor.type});
+      data.emplace_back(static_cast<size_t>(tensor.bytes()));
+      from.read_range(tensor, 0, data.back());
+    }
+  }
+  size_t index_of(std::string_view name) const {
+    for (size_t i = 0; i < tensors.size(); ++i)
+      if (tensors[i].name == name) return i;
+    ADD_FAILURE() << name;
+    return 0;
+  }
+  void remove(std::string_view name) {
+    const auto i = static_cast<std::ptrdiff_t>(index_of(name));
+    tensors.erase(tensors.begin() + i);
+    data.erase(data.begin() + i);
+  }
+  void add(const std::string& name, int64_t elements) {
+    tensors.push_back({name, {elements}, GgmlType::f32});
+    data.emplace_back(static_cast<size_t>(4 * elements));
+  }
+  fs::path write(const TemporaryFolder& folder) const {
+    formats::GgufWriter writer(folder / "x.gguf", metadata, tensors);
+    for (const auto& bytes : data) writer.write(bytes);
+    writer.finish();
+    return folder / "x.gguf";
+  }
+};
+
+std::string refusal_of(const std::string& name, const std::function<void(Changed&)>& change) {
+  const TemporaryFolder folder;
+  Changed changed{GgufFile(converted(name))};
+  change(changed);
+  const fs::path path = changed.write(folder);
+  const std::string error = user_error_of([&] {
+    const GgufWeights weights(path);
+    for (const SourceTensor& tensor : weights.tensors()) imported(weights, tensor, tensor.rows());
+  });
+  EXPECT_TRUE(error == "(no error)" || contains(error, path.string()));
+  return error;
+}
+std::string refusal_of_value(const std::string& key, formats::MetadataValue value) {
+  return refusal_of("biases", [&](Changed& file) { file.metadata.set(key, std::move(value)); });
+}
+
+TEST(GgufWeights, RefusesWhatIsNoModel) {
+  const auto of = [](const std::string& key, const char* value) {
+    return refusal_of_value(key, std::string(value));
+  };
+  EXPECT_TRUE(contains(of("general.type", "adapter"), "a LoRA adapter in GGUF"));
+  EXPECT_TRUE(contains(of("general.type", "mmproj"), "the encoder of images"));
+  EXPECT_TRUE(contains(of("general.architecture", "clip"), "the encoder of images"));
+  EXPECT_TRUE(contains(of("general.architecture", "rwkv6"),
+                       "architecture is 'rwkv6', of which Snug has no family; it has llama, "));
+  EXPECT_TRUE(contains(of("general.architecture", "\xff\x1b[31m"), "no family"));
+  EXPECT_TRUE(contains(refusal_of("biases",
+                                  [](Changed& file) {
+                                    file.tensors.clear();
+                                    file.data.clear();
+                                  }),
+                       "holds a vocabulary alone"));
+}
+
+TEST(GgufWeights, RefusesTensorsThatAreNotThoseOfTheModel) {
+  EXPECT_TRUE(
+      contains(refusal_of("biases", [](Changed& file) { file.remove("blk.1.ffn_up.weight"); }),
+               "there is no tensor 'blk.1.ffn_up.weight'"));
+  EXPECT_TRUE(
+      contains(refusal_of("biases", [](Changed& file) { file.add("blk.0.attn_q_norm.weight", 6); }),
+               "tensor 'blk.0.attn_q_norm.weight' is no part of a llama"));
+  EXPECT_TRUE(contains(refusal_of("biases",
+                                  [](Changed& file) {
+                                    auto& shape =
+                                        file.tensors[file.index_of("blk.0.attn_v.weight")].shape;
+                                    std::swap(shape[0], shape[1]);
+                                  }),
+                       "tensor 'blk.0.attn_v.weight' is [36, 18] of f32; expected values of [18, "
+                       "36], as the metadata say"));
+  EXPECT_TRUE(contains(refusal_of("biases",
+                                  [](Changed& file) {
+                                    file.tensors[file.index_of("blk.0.attn_v.weight")].type =
+                                        GgmlType::i32;
+                                  }),
+                       "of i32; expected values"));
+  EXPECT_TRUE(contains(refusal_of("biases",
+                                  [](Changed& file) {
+                                    const float nan = std::numeric_limits<float>::quiet_NaN();
+                                    auto& data = file.data[file.index_of("blk.1.ffn_up.weight")];
+                                    std::memcpy(data.data() + 40, &nan, 4);
+                                  }),
+                       "tensor 'blk.1.ffn_up.weight' has a value that is not finite"));
+}
+
+TEST(GgufWeights, RefusesSettingsThatNoModelHas) {
+  EXPECT_TRUE(contains(refusal_of_value("llama.block_count", 0x7fffffffU),
+                       "the metadata's llama.block_count is 2147483647; expected 1 to 1024"));
+  EXPECT_TRUE(contains(refusal_of_value("llama.block_count", std::string("2")),
+                       "llama.block_count is not an integer"));
+  EXPECT_TRUE(contains(refusal_of_value("llama.attention.head_count", 0U), "is 0; expected 1"));
+  EXPECT_TRUE(contains(refusal_of_value("llama.attention.head_count", std::vector<int32_t>{6, 3}),
+                       "differs from layer to layer"));
+  EXPECT_TRUE(contains(refusal_of_value("llama.attention.layer_norm_rms_epsilon",
+                                        std::numeric_limits<float>::quiet_NaN()),
+                       "is not a finite number"));
+  EXPECT_TRUE(contains(refusal_of_value("llama.rope.dimension_count", 4U),
+                       "is 4 of the 6 elements of a head"));
+  EXPECT_TRUE(contains(refusal_of_value("llama.rope.scaling.type", std::string("longrope")),
+                       "is 'longrope'; Snug's llama has none, linear and yarn"));
+  EXPECT_TRUE(contains(refusal_of_value("llama.context_length", uint64_t{1} << 63), "integer"));
+}
+
+TEST(GgufWeights, TakesWhatOlderConvertersWrote) {
+  // Integers of other widths, a size for each layer, the older name of linear scaling.
+  EXPECT_EQ(refusal_of_value("llama.block_count", uint64_t{2}), "(no error)");
+  EXPECT_EQ(refusal_of_value("llama.attention.head_count_kv", std::vector<int32_t>{3, 3}),
+            "(no error)");
+  EXPECT_EQ(refusal_of_value("llama.rope.scale_linear", 2.5F), "(no error)");
+  // Frequencies that nothing divides.
+  EXPECT_EQ(refusal_of("biases",
+                       [](Changed& file) {
+                         file.add("rope_freqs.weight", 3);
+                         for (size_t i = 0; i < 3; ++i) {
+                           const float one = 1;
+                           std::memcpy(file.data.back().data() + 4 * i, &one, 4);
+                         }
+                       }),
+            "(no error)");
+}
+
+// Of a file in 16 bits, matrices are copied as they are; norms, which are in 32 bits there, become
+// the folder's type.
+TEST(GgufWeights, HaveTheTypeOfMostValues) {
+  for (const auto& [name, dtype, text] :
+       {std::tuple{"qwen2", DType::f16, "float16"}, std::tuple{"qwen3", DType::bf16, "bfloat16"}}) {
+    const GgufWeights weights(converted(name));
+    EXPECT_EQ(weights.config()["torch_dtype"], text);
+    const formats::TensorIndex golden(folder_of(name));
+    for (const SourceTensor& tensor : weights.tensors()) {
+      EXPECT_EQ(tensor.dtype, dtype);
+      const bool is_matrix = tensor.shape.size() == 2;
+      EXPECT_EQ(tensor.is_stored_so, is_matrix) << tensor.name;
+      const std::vector<float> expected = golden_values(golden, tensor.name);
+      const std::vector<float> values = imported(weights, tensor, tensor.rows());
+      for (size_t i = 0; i < values.size(); ++i)
+        ASSERT_LE(std::abs(values[i] - expected[i]),
+                  is_matrix ? std::abs(expected[i]) / 256 + 1e-7F : 0.0F)
+            << tensor.name;
+    }
+  }
+}
+
+TEST(Llama3Scaling, IsFoundFromItsDivisors) {
+  struct Published {
+    double theta, factor, low, high;
+    int64_t original;
+    size_t pairs;
+  };
+  for (const Published& model :
+       {Published{5e5, 8, 1, 4, 8192, 64}, Published{5e5, 32, 1, 4, 8192, 32},
+        Published{1e4, 8, 1, 4, 4096, 64}, Published{5e5, 8, 2, 6, 10000, 64},
+        Published{1e6, 16, 1, 1.5, 8192, 40}}) {
+    models::Rotary rotary;
+    rotary.width = static_cast<int64_t>(2 * model.pairs);
+    rotary.rope.theta = model.theta;
+    const std::vector<float> plain = models::inverse_frequencies(rotary);
+    rotary.rope.scaling = models::RopeScaling::llama3;
+    rotary.rope.factor = model.factor;
+    rotary.rope.low_freq_factor = model.low;
+    rotary.rope.high_freq_factor = model.high;
+    rotary.rope.original_max_position = model.original;
+    std::vector<float> divisors = plain;
+    const std::vector<float> scaled = models::inverse_frequencies(rotary);
+    for (size_t i = 0; i < divisors.size(); ++i) divisors[i] /= scaled[i];
+    const auto found = models::llama3_scaling(divisors, model.theta);
+    ASSERT_TRUE(found) << model.original;
+    EXPECT_EQ(found->factor, model.factor);
+    rotary.rope = *found;
+    const std::vector<float> again = models::inverse_frequencies(rotary);
+    for (size_t i = 0; i < again.size(); ++i) EXPECT_NEAR(again[i] / scaled[i], 1, 3e-5);
+    if (model.high == 4 && model.original == 8192) {
+      EXPECT_EQ(found->original_max_position, 8192);
+    }
+  }
+  EXPECT_FALSE(models::llama3_scaling({1, 2, 1, 8, 4}, 1e4));
+}
+
+}  // namespace
+}  // namespace snug::convert
