@@ -2,13 +2,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
 #include "base/console.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/convert_folder.h"
 #include "cli/verbs.h"
+#include "convert/folder/model_card.h"
 #include "convert/gguf/export_gguf.h"
 #include "convert/source/folder_weights.h"
 #include "formats/folder/hf_folder.h"
@@ -18,6 +21,23 @@ namespace snug::cli {
 namespace {
 
 constexpr const char* kDefaultTypes = "q8_0";
+
+// README.md of the folder with the files.
+convert::CardInputs card_of(const formats::Recipe& recipe, const std::string& folder,
+                            const std::string& types) {
+  convert::CardInputs card{.kind = convert::CardKind::exported,
+                           .title = convert::title_of_folder(recipe.output_dir),
+                           .model = folder,
+                           .model_name = recipe.model};
+  for (const convert::GgufMix mix : convert::parse_mixes(types))
+    card.types.emplace_back(base::word_of(mix));
+  for (const auto& entry : base::list_folder(recipe.output_dir)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".gguf") || name == "Modelfile") card.files.push_back(name);
+  }
+  std::ranges::sort(card.files);
+  return card;
+}
 
 int export_model(const Request& request, const formats::Recipe& recipe, const std::string& types) {
   const std::string folder = folder_to_convert(recipe, "export gguf");
@@ -35,7 +55,12 @@ int export_model(const Request& request, const formats::Recipe& recipe, const st
                                   {"files", plan.files},
                                   {"differences", plan.differences}},
                          .costs = plan,
-                         .write = [&] { return exporter.write(recipe.output_dir); }});
+                         .write = [&] {
+                           const convert::FolderReport report = exporter.write(recipe.output_dir);
+                           convert::write_model_card(recipe.output_dir,
+                                                     card_of(recipe, folder, types));
+                           return report;
+                         }});
 }
 
 }  // namespace

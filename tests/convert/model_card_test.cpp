@@ -9,6 +9,7 @@
 
 #include "../base/temporary_folder.h"
 #include "convert/folder/run_record.h"
+#include "formats/folder/file_list.h"
 #include "formats/folder/front_matter.h"
 
 namespace snug::convert {
@@ -174,10 +175,12 @@ TEST(ModelCard, OfGgufFilesAndOfAnImport) {
                                            .title = "x-gguf",
                                            .model = folder / "x",
                                            .model_name = "org/x",
-                                           .types = {"q8_0", "q4_k_m"}});
+                                           .types = {"q8_0", "q4_k_m"},
+                                           .files = {"Modelfile", "x-Q8_0.gguf"}});
   EXPECT_EQ(yaml_of(exported)["library_name"].as<std::string>(), "gguf");
   EXPECT_EQ(yaml_of(exported)["base_model_relation"].as<std::string>(), "quantized");
   EXPECT_TRUE(has(exported, "as GGUF: q8_0, q4_k_m"));
+  EXPECT_TRUE(has(exported, "    ollama create NAME -f Modelfile\n    llama-cli -m x-Q8_0.gguf\n"));
   const std::string imported = model_card({.kind = CardKind::imported,
                                            .title = "x",
                                            .model = folder / "smol.Q4_1.gguf",
@@ -186,6 +189,26 @@ TEST(ModelCard, OfGgufFilesAndOfAnImport) {
                                            .languages = {"en"}});
   EXPECT_EQ(yaml_of(imported)["license"].as<std::string>(), "apache-2.0");
   EXPECT_TRUE(has(imported, "GGUF file `smol.Q4_1.gguf`"));
+}
+
+TEST(ModelCard, OfWhatARunTrained) {
+  const Folders folders;
+  folders.write_base("---\nlicense: mit\n---\n");
+  folders.write_run();
+  CardInputs inputs = folders.inputs();
+  inputs.kind = CardKind::adapter;
+  const std::string adapter = model_card(inputs);
+  EXPECT_EQ(yaml_of(adapter)["library_name"].as<std::string>(), "peft");
+  EXPECT_EQ(yaml_of(adapter)["base_model_relation"].as<std::string>(), "adapter");
+  EXPECT_TRUE(has(adapter, "A LoRA adapter of rank 16 for [Some/Model-1B]"));
+  EXPECT_TRUE(has(adapter, "AutoPeftModelForCausalLM.from_pretrained"));
+  EXPECT_TRUE(has(adapter, "snug generate model=BASE adapter=FOLDER"));
+  inputs.kind = CardKind::trained;
+  inputs.run = inputs.adapter.parent_path();
+  inputs.adapter.clear();
+  const std::string trained = model_card(inputs);
+  EXPECT_TRUE(has(trained, "smol, fine-tuned (bf16)."));
+  EXPECT_TRUE(has(trained, "86 steps"));
 }
 
 TEST(ModelCard, BringsTheLicenceFilesOfTheBase) {
@@ -202,6 +225,18 @@ TEST(ModelCard, BringsTheLicenceFilesOfTheBase) {
   EXPECT_TRUE(has(card, "Its licence files lie next to this file."));
 }
 
+// A card comes again once the drift is known; --overwrite of a run deletes only what Snug wrote.
+TEST(ModelCard, LeavesAFolderAsSnugWroteIt) {
+  const testing::TemporaryFolder folder;
+  folder.write("out/config.json", "{}");
+  formats::write_file_list(folder / "out");
+  write_model_card(folder / "out", {.title = "out"});
+  EXPECT_EQ(formats::foreign_entry(folder / "out"), std::nullopt);
+  folder.write("out/mine.txt", "a user's");
+  write_model_card(folder / "out", {.title = "two"});
+  EXPECT_EQ(formats::foreign_entry(folder / "out"), "mine.txt");
+}
+
 TEST(ModelCard, KnowsNamesOfTheHubFromPaths) {
   const testing::TemporaryFolder folder;
   EXPECT_TRUE(is_hub_name("org/name"));
@@ -209,6 +244,7 @@ TEST(ModelCard, KnowsNamesOfTheHubFromPaths) {
   for (const char* path : {"name", "/org/name", "a/b/c", "./name", "data/train.jsonl", ""})
     EXPECT_FALSE(is_hub_name(path)) << path;
   EXPECT_EQ(public_name("/a/b/c/"), "c");
+  EXPECT_EQ(title_of_folder("a/b/"), "b");
   EXPECT_EQ(public_name("org/name"), "org/name");
   const std::string card = model_card(
       {.title = "x",

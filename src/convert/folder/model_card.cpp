@@ -14,6 +14,7 @@
 #include "base/shown_text.h"
 #include "convert/folder/run_record.h"
 #include "formats/folder/base_card.h"
+#include "formats/folder/file_list.h"
 
 namespace snug::convert {
 namespace {
@@ -90,7 +91,9 @@ Known gather(const CardInputs& inputs) {
     fs::path adapter = inputs.adapter.lexically_normal();
     if (!adapter.has_filename()) adapter = adapter.parent_path();
     known.adapter = adapter_facts(adapter);
-    known.run = read_run(adapter.parent_path());
+    known.run = read_run(inputs.run.empty() ? adapter.parent_path() : inputs.run);
+  } else if (!inputs.run.empty()) {
+    known.run = read_run(inputs.run);
   }
   known.base = formats::base_card(inputs.model);
   if (known.base.licences.empty() && !inputs.licence.empty())
@@ -128,6 +131,12 @@ class Card {
  private:
   const CardInputs& inputs() const { return known_.inputs; }
   bool is_gguf() const { return inputs().kind == CardKind::exported; }
+  bool is_adapter() const { return inputs().kind == CardKind::adapter; }
+  // The hub's word for what it is to its base.
+  const char* relation() const {
+    if (is_adapter()) return "adapter";
+    return is_gguf() && inputs().adapter.empty() ? "quantized" : "finetune";
+  }
 
   template <typename... Parts>
   void add(fmt::format_string<Parts...> format, Parts&&... parts) {
@@ -146,11 +155,10 @@ class Card {
   void add_yaml() {
     const formats::BaseCard& base = known_.base;
     text_ += "---\n";
-    add_value("library_name", is_gguf() ? "gguf" : "transformers");
+    add_value("library_name", is_gguf() ? "gguf" : is_adapter() ? "peft" : "transformers");
     if (known_.base_is_hub) {
       add_value("base_model", known_.base_name);
-      add_value("base_model_relation",
-                is_gguf() && inputs().adapter.empty() ? "quantized" : "finetune");
+      add_value("base_model_relation", relation());
     }
     if (base.licences.size() == 1)
       add_value("license", base.licences.front());
@@ -195,6 +203,13 @@ class Card {
         add("{} with {} merged into its weights{}. It needs no adapter.\n\n", upper(base_text()),
             adapter_text(), types.empty() ? "" : " (" + types + ")");
         break;
+      case CardKind::trained:
+        add("{}, fine-tuned{}.\n\n", upper(base_text()), types.empty() ? "" : " (" + types + ")");
+        break;
+      case CardKind::adapter:
+        add("{} for {}, as PEFT loads it. The weights of that model are not in this folder.\n\n",
+            upper(adapter_text()), base_text());
+        break;
       case CardKind::exported:
         add("{}{} as GGUF{}, for llama.cpp, Ollama and what else reads it.\n\n", upper(base_text()),
             inputs().adapter.empty() ? "" : " with " + adapter_text(),
@@ -210,7 +225,7 @@ class Card {
 
   // A sentence begins with it.
   static std::string upper(std::string text) {
-    if (text.starts_with("a ")) text.front() = 'A';
+    if (text.starts_with("a ") || text.starts_with("an ")) text.front() = 'A';
     return text;
   }
 
@@ -238,19 +253,27 @@ class Card {
   void add_loading() {
     text_ += "## How to load it\n\n";
     if (is_gguf()) {
-      text_ +=
-          "    llama-cli -m FILE.gguf\n"
-          "    ollama create NAME -f Modelfile\n\n";
+      for (const std::string& file : inputs().files)
+        if (file == "Modelfile")
+          text_ += "    ollama create NAME -f Modelfile\n";
+        else
+          add("    llama-cli -m {}\n", base::shown_text(file));
+      text_ += "\n";
       return;
     }
-    const char* loader = inputs().has_encoder ? "AutoModelForSeq2SeqLM" : "AutoModelForCausalLM";
-    add("FOLDER is this folder, or the name of its repository on the hub.\n\n"
-        "    from transformers import {0}, AutoTokenizer\n"
-        "    model = {0}.from_pretrained(\"FOLDER\", dtype=\"auto\")\n"
-        "    tokenizer = AutoTokenizer.from_pretrained(\"FOLDER\")\n\n"
-        "With Snug:\n\n"
-        "    snug generate model=FOLDER prompt=\"...\" prompt_format=chat\n\n",
-        loader);
+    text_ += "FOLDER is this folder, or the name of its repository on the hub.\n\n";
+    const char* model = inputs().has_encoder ? "ModelForSeq2SeqLM" : "ModelForCausalLM";
+    if (is_adapter())
+      add("    from peft import AutoPeft{0}\n"
+          "    model = AutoPeft{0}.from_pretrained(\"FOLDER\", dtype=\"auto\")\n\n",
+          model);
+    else
+      add("    from transformers import Auto{0}, AutoTokenizer\n"
+          "    model = Auto{0}.from_pretrained(\"FOLDER\", dtype=\"auto\")\n"
+          "    tokenizer = AutoTokenizer.from_pretrained(\"FOLDER\")\n\n",
+          model);
+    add("With Snug:\n\n    snug generate model={} prompt=\"...\"\n\n",
+        is_adapter() ? "BASE adapter=FOLDER" : "FOLDER");
   }
 
   void add_training() {
@@ -331,6 +354,12 @@ bool is_yaml_word(std::string_view text) {
 
 }  // namespace
 
+std::string title_of_folder(const fs::path& folder) {
+  fs::path path = fs::absolute(folder).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  return path.filename().string();
+}
+
 std::string markdown_text(const std::string& text) {
   constexpr std::string_view kMeaning = "\\`*_{}[]<>()#|!~&$";
   std::string escaped;
@@ -361,9 +390,11 @@ std::string model_card(const CardInputs& inputs) {
 }
 
 void write_model_card(const fs::path& folder, const CardInputs& inputs) {
+  const bool is_own = !formats::foreign_entry(folder);
   for (const fs::path& file : formats::licence_files(inputs.model))
     base::copy_file_atomically(file, folder / file.filename());
   base::write_file_atomically(folder / "README.md", model_card(inputs));
+  if (is_own) formats::write_file_list(folder);
 }
 
 }  // namespace snug::convert
