@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "convert/folder/write_folder.h"
 #include "convert/source/nf4_values.h"
@@ -29,8 +30,8 @@ struct MergeInputs {
 
 // The folders that a recipe of `snug merge` names. The adapter may be in a run's folder or in a
 // checkpoint; the model may be left out where the adapter's config names one that is there. Throws
-// UserError where there is none.
-MergeInputs merge_inputs(const formats::Recipe& recipe);
+// UserError where there is none, which names `model_key` as the key that would give it.
+MergeInputs merge_inputs(const formats::Recipe& recipe, std::string_view model_key = "model");
 
 struct FolderMergePlan : FolderCosts {
   int64_t tensors = 0;

@@ -12,10 +12,10 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/lower_case.h"
 #include "base/seconds_since.h"
 #include "convert/folder/ordered_pieces.h"
 #include "convert/gguf/general_keys.h"
+#include "convert/gguf/gguf_file_name.h"
 #include "convert/gguf/gguf_pieces.h"
 #include "convert/gguf/tokenizer_out.h"
 #include "formats/folder/directory_transaction.h"
@@ -58,13 +58,6 @@ std::vector<std::string> add_vocabulary(const fs::path& folder, int64_t vocab_si
   if (has_tokenizer) return add_tokenizer(folder, vocab_size, metadata);
   metadata.set("tokenizer.ggml.model", std::string("none"));
   return {"the folder has no tokenizer, so programs must give ids of tokens"};
-}
-
-// "NAME-Q4_K_M.gguf", as programs that list GGUF files expect.
-std::string file_name(const std::string& name, GgufMix mix) {
-  std::string kind(base::word_of(mix));
-  for (char& letter : kind) letter = static_cast<char>(std::toupper(letter));
-  return fmt::format("{}-{}.gguf", name, kind);
 }
 
 // The types that files have for a tensor, each once.
@@ -126,7 +119,7 @@ class GgufExporter::Impl {
     common.set("general.quantization_version", kQuantizationVersion);
     for (const GgufMix mix : mixes) {
       GgufOutput& output = outputs_.emplace_back();
-      output.name = file_name(name, mix);
+      output.name = gguf_file_name(name, mix);
       output.metadata = common;
       output.metadata.set("general.file_type", static_cast<uint32_t>(mix));
       const auto types = mixed_types(mix, model_, config_of(source));
