@@ -88,5 +88,7 @@ def write_model(config: hf.PretrainedConfig, folder: pathlib.Path) -> None:
         for name, weight in model.named_parameters():
             spread = 0.3 if weight.dim() < 2 or "norm" in name else 2.0 / weight.shape[-1] ** 0.5
             around = weight if weight.dim() < 2 else 0.0
+            if config.is_encoder_decoder and name.endswith("Attention.q.weight"):
+                spread /= config.d_kv**0.5  # scores are not scaled; large ones would magnify every rounding
             weight.copy_(around + torch.randn_like(weight) * spread)
     model.save_pretrained(folder)
