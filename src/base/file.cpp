@@ -117,6 +117,20 @@ bool is_there(const std::filesystem::path& path) {
   return std::filesystem::exists(std::filesystem::symlink_status(path));
 }
 
+std::filesystem::path followed_link(const std::filesystem::path& path) {
+  constexpr int kMostLinks = 40;  // as many as Linux follows
+  std::filesystem::path followed = path;
+  std::error_code error;
+  for (int links = 0; links < kMostLinks; ++links) {
+    if (!followed.has_filename()) followed = followed.parent_path();  // "runs/x/"
+    if (!std::filesystem::is_symlink(followed, error)) return followed;
+    const std::filesystem::path target = std::filesystem::read_symlink(followed, error);
+    if (error) break;
+    followed = followed.parent_path() / target;  // an absolute target replaces all
+  }
+  return path;
+}
+
 std::vector<std::filesystem::directory_entry> list_folder(const std::filesystem::path& path) {
   std::vector<std::filesystem::directory_entry> entries;
   std::error_code error;

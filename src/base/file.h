@@ -79,6 +79,9 @@ void require_regular(const std::filesystem::path& path);
 // Whether anything has this name, even a link that leads nowhere.
 bool is_there(const std::filesystem::path& path);
 
+// What a symbolic link stands for, even where nothing has that name yet; any other path as it is.
+std::filesystem::path followed_link(const std::filesystem::path& path);
+
 // The entries of a folder, in no particular order. Also throws when listing fails midway.
 std::vector<std::filesystem::directory_entry> list_folder(const std::filesystem::path& path);
 

@@ -72,6 +72,7 @@ constexpr BadRecipe kBadRecipes[] = {
     {"size_unit", "device_memory: 80Gb", "expected a size such as 80GiB"},
     {"size_negative", "device_memory: -1GiB", "expected a size such as 80GiB"},
     {"size_negative_bytes", "host_memory: -1", "expected a size such as 80GiB"},
+    {"size_below_range", "max_shard_size: 0", "'max_shard_size' is '0'"},
     {"text_from_list", "model: [a]", "'model' is the list [a]; expected one text"},
     {"r_zero", "lora_r: 0", "'lora_r' is '0'; expected a whole number of 1 or more"},
     {"r_negative", "lora_rank: -8", "'lora_rank' is '-8'; expected a whole number of 1 or more"},

@@ -39,7 +39,6 @@ using nlohmann::json;
 constexpr const char* kConfigKey = "quantization_config";
 // Copied tensors are read and written in pieces of at most this size.
 constexpr int64_t kCopyBytes = int64_t{4} << 20;
-constexpr int64_t kHeaderBytes = 128;  // a tensor's entry in a file's header, without its name
 
 // A tensor of the result: either a stack of experts to decode, or a tensor whose bytes are copied.
 struct Converted {

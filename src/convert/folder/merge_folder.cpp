@@ -6,11 +6,13 @@
 #include <system_error>
 #include <utility>
 
+#include "base/console.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "convert/source/folder_weights.h"
 #include "convert/source/merged_weights.h"
 #include "formats/adapter/adapter_folder.h"
+#include "formats/adapter/torch_name.h"
 #include "formats/folder/hub_cache.h"
 #include "models/config/config.h"
 
@@ -58,8 +60,13 @@ fs::path trained_model(const Recipe& recipe, const fs::path& adapter, std::strin
                   hub ? fmt::format(", or fetch it with '{}'", hub->download_command()) : ""));
 }
 
-std::optional<base::DType> written_type(formats::ComputeDtype type) {
-  switch (type) {
+// The type to write, where the command line says one. That of a recipe's file is the type in which
+// the run computed: with it, a model in bf16 would become one of twice the size.
+std::optional<base::DType> asked_type(const Recipe& recipe) {
+  const auto given = recipe.given.find("compute_dtype");
+  if (given == recipe.given.end() || given->second.file != formats::kCommandLine)
+    return std::nullopt;
+  switch (recipe.compute_dtype) {
     case formats::ComputeDtype::automatic:
       return std::nullopt;
     case formats::ComputeDtype::bf16:
@@ -84,7 +91,7 @@ MergeInputs merge_inputs(const Recipe& recipe, std::string_view model_key) {
                                      recipe.model));
   inputs.model = recipe.model.empty() ? trained_model(recipe, inputs.adapter, model_key)
                                       : models::find_model_folder(recipe.model);
-  inputs.options.dtype = written_type(recipe.compute_dtype);
+  inputs.options.dtype = asked_type(recipe);
   inputs.options.max_shard_bytes = recipe.max_shard_size;
   inputs.options.companions = {inputs.adapter};
   inputs.nf4 = {.double_quant = recipe.double_quant,
@@ -112,10 +119,19 @@ class FolderMerger::Impl {
   const FolderMergePlan& plan() const { return plan_; }
   const WeightSource& weights() const { return merged_; }
   FolderReport write(const fs::path& output) const {
+    say_other_type();
     return write_folder(merged_, inputs_.options, output);
   }
 
  private:
+  void say_other_type() const {
+    const base::DType own = written_type(merged_, {});
+    const base::DType written = written_type(merged_, inputs_.options);
+    if (written != own)
+      base::say("the merged model is written in {}, as dtype (compute_dtype) says; {} is in {}",
+                formats::torch_name(written), inputs_.model.string(), formats::torch_name(own));
+  }
+
   MergeInputs inputs_;
   FolderWeights stored_;
   std::unique_ptr<const Nf4Values> quantised_;

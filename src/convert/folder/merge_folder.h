@@ -29,8 +29,9 @@ struct MergeInputs {
 };
 
 // The folders that a recipe of `snug merge` names. The adapter may be in a run's folder or in a
-// checkpoint; the model may be left out where the adapter's config names one that is there. Throws
-// UserError where there is none, which names `model_key` as the key that would give it.
+// checkpoint; the model may be left out where the adapter's config names one that is there. dtype
+// (compute_dtype) on the command line is the type that is written. Throws UserError where there is
+// no model or adapter; `model_key` is the key that would give the model.
 MergeInputs merge_inputs(const formats::Recipe& recipe, std::string_view model_key = "model");
 
 struct FolderMergePlan : FolderCosts {

@@ -4,6 +4,7 @@
 
 #include "base/byte_size.h"
 #include "base/error.h"
+#include "base/file.h"
 
 namespace snug::convert {
 
@@ -16,7 +17,8 @@ void check_output(const fs::path& output, int64_t bytes) {
     base::throw_user_error(
         "output_dir {} exists and is not empty; choose another name, or remove it first",
         output.string());
-  fs::path parent = fs::absolute(output, error).lexically_normal().parent_path();
+  const fs::path target = base::followed_link(output);
+  fs::path parent = fs::absolute(target, error).lexically_normal().parent_path();
   while (!parent.empty() && !fs::exists(parent, error)) parent = parent.parent_path();
   const fs::space_info space = fs::space(parent, error);
   if (!error && space.available < static_cast<uintmax_t>(bytes))

@@ -6,6 +6,9 @@
 
 namespace snug::convert {
 
+// Room for a tensor's entry in the header of a file, without its name.
+inline constexpr int64_t kHeaderBytes = 128;
+
 // What producing it needs; known before any weight is read.
 struct FolderCosts {
   int64_t source_bytes = 0;  // size of all source tensors

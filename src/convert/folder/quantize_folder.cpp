@@ -42,7 +42,6 @@ struct FilePlan {
   std::vector<TensorSpec> late;  // the linears' JSON tensors, whose sizes are not known yet
 
   int64_t most_bytes() const {
-    constexpr int64_t kHeaderBytes = 128;  // a tensor's entry in a file's header, without its name
     int64_t bytes = 0;
     for (const auto* list : {&tensors, &late})
       for (const TensorSpec& tensor : *list)

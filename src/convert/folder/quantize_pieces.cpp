@@ -1,19 +1,16 @@
-// Pieces are numbered. A worker takes the next number, reads and quantises into its own slots, and
-// waits until all earlier pieces have been handed in. At most kWorkers pieces, and so at most
-// kWorkers tensors, are in progress, so as many absmax buffers are used in turn.
+// A worker reads and quantises the next piece into its own slots, and waits until all earlier
+// pieces have been handed in (ordered_pieces.h). At most kPieceWorkers pieces, and so at most
+// kPieceWorkers tensors, are in progress, so as many absmax buffers are used in turn.
 #include "convert/folder/quantize_pieces.h"
 
 #include <algorithm>
 #include <array>
-#include <condition_variable>
-#include <exception>
-#include <mutex>
 #include <optional>
 #include <string_view>
-#include <thread>
 
 #include "base/dynamic_map.h"
 #include "base/error.h"
+#include "convert/folder/ordered_pieces.h"
 #include "formats/quantization/nf4.h"
 #include "runtime/conversion/convert.h"
 #include "runtime/loading/read_transposed.h"
@@ -27,7 +24,6 @@ using formats::QuantState;
 using formats::SafetensorsWriter;
 using formats::TensorIndex;
 
-constexpr size_t kWorkers = 2;
 // Large enough for sequential disk reads, small enough that it and its results stay in a core's
 // cache.
 constexpr int64_t kReadBytes = int64_t{1} << 20;
@@ -70,11 +66,12 @@ class Buffers {
     return reinterpret_cast<uint8_t*>(slot(worker) + kReadBytes + kConvertedBytes);
   }
   float* absmax(size_t turn) const {
-    return reinterpret_cast<float*>(slot(kWorkers) +
-                                    static_cast<int64_t>(turn % kWorkers) * sizes_.absmax_bytes());
+    return reinterpret_cast<float*>(
+        slot(kPieceWorkers) + static_cast<int64_t>(turn % kPieceWorkers) * sizes_.absmax_bytes());
   }
   uint8_t* nested_codes() const {
-    return reinterpret_cast<uint8_t*>(slot(kWorkers) + int64_t{kWorkers} * sizes_.absmax_bytes());
+    return reinterpret_cast<uint8_t*>(slot(kPieceWorkers) +
+                                      int64_t{kPieceWorkers} * sizes_.absmax_bytes());
   }
   float* nested_absmax() const {
     return reinterpret_cast<float*>(nested_codes() + sizes_.nested_codes_bytes());
@@ -90,7 +87,6 @@ class Buffers {
 };
 
 struct QuantizerPiece {
-  int64_t number = 0;
   size_t tensor = 0;
   size_t turn = 0;  // its number among the quantised tensors, which picks the absmax buffer
   int64_t first = 0;
@@ -98,21 +94,19 @@ struct QuantizerPiece {
   bool is_last = false;
 };
 
-// Which piece is taken next, and which is handed in next.
-class Order {
+// The pieces of all tensors, one after the other.
+class Pieces {
  public:
-  explicit Order(std::span<const StreamedTensor> tensors) : tensors_(tensors) {}
+  explicit Pieces(std::span<const StreamedTensor> tensors) : tensors_(tensors) {}
 
   std::optional<QuantizerPiece> take() {
-    const std::lock_guard lock(mutex_);
-    if (failure_ || next_.tensor == tensors_.size()) return std::nullopt;
+    if (next_.tensor == tensors_.size()) return std::nullopt;
     const StreamedTensor& tensor = tensors_[next_.tensor];
     const int64_t total = tensor.source->info->elements();
     QuantizerPiece piece = next_;
     piece.elements =
         std::min(total - piece.first, kReadBytes / base::size_of(*tensor.source->info->dtype));
     piece.is_last = piece.first + piece.elements == total;
-    ++next_.number;
     next_.first = piece.is_last ? 0 : piece.first + piece.elements;
     if (piece.is_last) {
       ++next_.tensor;
@@ -121,35 +115,9 @@ class Order {
     return piece;
   }
 
-  // Runs `action` once all earlier pieces are handed in, or not at all after a failure.
-  template <typename Action>
-  void hand_in(const QuantizerPiece& piece, const Action& action) {
-    std::unique_lock lock(mutex_);
-    turn_.wait(lock, [&] { return failure_ || handed_in_ == piece.number; });
-    if (failure_) return;
-    lock.unlock();
-    action();
-    lock.lock();
-    ++handed_in_;
-    turn_.notify_all();
-  }
-
-  void fail(std::exception_ptr failure) {
-    const std::lock_guard lock(mutex_);
-    if (!failure_) failure_ = std::move(failure);
-    turn_.notify_all();
-  }
-  void rethrow() const {
-    if (failure_) std::rethrow_exception(failure_);
-  }
-
  private:
   std::span<const StreamedTensor> tensors_;
-  std::mutex mutex_;
-  std::condition_variable turn_;
   QuantizerPiece next_;
-  int64_t handed_in_ = 0;
-  std::exception_ptr failure_;
 };
 
 class Streaming {
@@ -161,27 +129,17 @@ class Streaming {
         double_quant_(double_quant),
         open_file_(open_file),
         buffers_(sizes_of(tensors, double_quant), streaming_buffer_bytes(tensors, double_quant)),
-        order_(tensors) {}
+        pieces_(tensors) {}
 
   void run() {
-    std::thread other([&] { work(1); });
-    work(0);
-    other.join();
-    order_.rethrow();
+    std::array<const std::byte*, kPieceWorkers> made{};
+    OrderedPieces<QuantizerPiece>().run(
+        [&] { return pieces_.take(); },
+        [&](const QuantizerPiece& piece, size_t worker) { made[worker] = make(piece, worker); },
+        [&](const QuantizerPiece& piece, size_t worker) { write(piece, made[worker]); });
   }
 
  private:
-  void work(size_t worker) {
-    try {
-      while (const auto piece = order_.take()) {
-        const std::byte* values = make(*piece, worker);
-        order_.hand_in(*piece, [&] { write(*piece, values); });
-      }
-    } catch (...) {
-      order_.fail(std::current_exception());
-    }
-  }
-
   // Reads and converts a piece, and quantises it if its tensor is quantised; returns the bytes to
   // write.
   const std::byte* make(const QuantizerPiece& piece, size_t worker) const {
@@ -253,7 +211,7 @@ class Streaming {
   bool double_quant_;
   const OpenFile& open_file_;
   Buffers buffers_;
-  Order order_;
+  Pieces pieces_;
   SafetensorsWriter* writer_ = nullptr;  // the writer of the current file
   size_t file_ = 0;
 };
@@ -270,7 +228,8 @@ QuantState state_of(const StreamedTensor& tensor) {
 
 int64_t streaming_buffer_bytes(std::span<const StreamedTensor> tensors, bool double_quant) {
   const Sizes sizes = sizes_of(tensors, double_quant);
-  return int64_t{kWorkers} * (kReadBytes + kConvertedBytes + kCodeBytes + sizes.absmax_bytes()) +
+  return int64_t{kPieceWorkers} *
+             (kReadBytes + kConvertedBytes + kCodeBytes + sizes.absmax_bytes()) +
          sizes.nested_codes_bytes() + sizes.nested_absmax_bytes();
 }
 

@@ -29,9 +29,7 @@ using nlohmann::json;
 
 // The values of a piece in fp32, as far as whole rows allow. An adapter's factors are read for each
 // piece, so that it should be much larger than they are.
-constexpr int64_t kValueBytes = int64_t{8} << 20;
-constexpr int64_t kFloat = sizeof(float);
-constexpr int64_t kHeaderBytes = 128;  // a tensor's entry in a file's header, without its name
+constexpr int64_t kPieceValueBytes = int64_t{8} << 20;
 
 bool is_copied(const SourceTensor& tensor, const WriteOptions& options) {
   if (!tensor.is_stored_so) return false;
@@ -54,8 +52,8 @@ std::vector<TensorSpec> specs_of(const WeightSource& source, const WriteOptions&
 }
 
 int64_t piece_rows(const SourceTensor& tensor) {
-  const int64_t row_bytes = std::max<int64_t>(tensor.row_elements() * kFloat, 1);
-  return std::clamp<int64_t>(kValueBytes / row_bytes, 1, std::max<int64_t>(tensor.rows(), 1));
+  const int64_t row_bytes = std::max<int64_t>(tensor.row_elements() * kValueBytes, 1);
+  return std::clamp<int64_t>(kPieceValueBytes / row_bytes, 1, std::max<int64_t>(tensor.rows(), 1));
 }
 
 // The sizes of a worker's buffers, and what reading allocates.
@@ -71,12 +69,12 @@ PieceBytes piece_bytes(const WeightSource& source, const WriteOptions& options) 
   for (const SourceTensor& tensor : source.tensors()) {
     if (is_copied(tensor, options)) {
       bytes.values =
-          std::max(bytes.values, std::min(kValueBytes, spec_of(tensor, options).bytes()));
+          std::max(bytes.values, std::min(kPieceValueBytes, spec_of(tensor, options).bytes()));
       continue;
     }
     const int64_t rows = piece_rows(tensor);
     const int64_t elements = rows * tensor.row_elements();
-    bytes.values = std::max(bytes.values, elements * kFloat);
+    bytes.values = std::max(bytes.values, elements * kValueBytes);
     const DType type = spec_of(tensor, options).dtype;
     if (type != DType::f32) bytes.rounded = std::max(bytes.rounded, elements * base::size_of(type));
     bytes.reading = std::max(bytes.reading, source.read_bytes(tensor, rows));
@@ -98,7 +96,7 @@ class Writing {
       : source_(source), options_(options), writer_(writer) {
     const PieceBytes bytes = piece_bytes(source, options);
     for (Buffers& buffers : buffers_) {
-      buffers.values.resize(static_cast<size_t>((bytes.values + kFloat - 1) / kFloat));
+      buffers.values.resize(static_cast<size_t>((bytes.values + kValueBytes - 1) / kValueBytes));
       buffers.rounded.resize(static_cast<size_t>(bytes.rounded));
     }
   }
@@ -122,7 +120,7 @@ class Writing {
       const SourceTensor& tensor = source_.tensors()[tensor_];
       const bool copied = is_copied(tensor, options_);
       const int64_t all = copied ? spec_of(tensor, options_).bytes() : tensor.rows();
-      const int64_t count = std::min(all - next_, copied ? kValueBytes : piece_rows(tensor));
+      const int64_t count = std::min(all - next_, copied ? kPieceValueBytes : piece_rows(tensor));
       const RowPiece piece{&tensor, next_, count, copied};
       next_ += count;
       if (next_ == all) {
@@ -139,9 +137,7 @@ class Writing {
   }
 
   void make(const RowPiece& piece, Buffers& buffers) const {
-    if (piece.is_copied)
-      return source_.copy(*piece.tensor, piece.first,
-                          {bytes_of(buffers), static_cast<size_t>(piece.count)});
+    if (piece.is_copied) return copy(piece, buffers);
     const int64_t elements = piece.count * piece.tensor->row_elements();
     const std::span<float> values{buffers.values.data(), static_cast<size_t>(elements)};
     source_.read(*piece.tensor, piece.first, piece.count, values);
@@ -149,6 +145,21 @@ class Writing {
     if (type != DType::f32)
       runtime::convert(DType::f32, values.data(), type, buffers.rounded.data(), elements);
     check(piece, type, type == DType::f32 ? bytes_of(buffers) : buffers.rounded.data());
+  }
+
+  // Of the model's own weights no infinity gets through, which none computes with.
+  void copy(const RowPiece& piece, Buffers& buffers) const {
+    const SourceTensor& tensor = *piece.tensor;
+    source_.copy(tensor, piece.first, {bytes_of(buffers), static_cast<size_t>(piece.count)});
+    if (tensor.is_other || !tensor.stored_dtype.empty() || !base::is_float(tensor.dtype)) return;
+    const int64_t width = base::size_of(tensor.dtype);
+    const auto found = base::first_not_finite(tensor.dtype, bytes_of(buffers), piece.count / width);
+    if (!found) return;
+    base::throw_user_error(
+        "tensor '{}' of the model holds an infinity or NaN at {}, with which nothing can be "
+        "computed. Is the file whole (download or copy it again), and was the model trained to the "
+        "end?",
+        tensor.name, runtime::position_text(tensor.shape, piece.first / width + *found));
   }
 
   void check(const RowPiece& piece, DType type, const std::byte* rounded) const {
@@ -185,19 +196,6 @@ class Writing {
   int64_t written_ = 0;
 };
 
-// The type of most weights, by elements: what config.json calls the model's.
-DType main_type(const WeightSource& source, const WriteOptions& options) {
-  std::array<int64_t, 8> elements{};
-  for (const SourceTensor& tensor : source.tensors()) {
-    const DType type = spec_of(tensor, options).dtype;
-    if (tensor.stored_dtype.empty() && base::is_float(type) && !tensor.is_other)
-      elements[static_cast<size_t>(type)] += tensor.elements();
-  }
-  const auto most = std::ranges::max_element(elements) - elements.begin();
-  const DType type = static_cast<DType>(most);
-  return type == DType::f64 ? DType::f32 : type;
-}
-
 // transformers 5 writes "dtype", earlier ones "torch_dtype"; both read the latter.
 void set_type(json& config, DType type, bool is_required) {
   const bool has_new = config.contains("dtype");
@@ -209,13 +207,25 @@ void set_type(json& config, DType type, bool is_required) {
 std::string config_text(const WeightSource& source, const WriteOptions& options) {
   json config = source.config();
   config.erase("quantization_config");
-  const DType type = main_type(source, options);
+  const DType type = written_type(source, options);
   set_type(config, type, true);
   if (json* part = models::text_part(config)) set_type(*part, type, false);
   return config.dump(2) + "\n";
 }
 
 }  // namespace
+
+DType written_type(const WeightSource& source, const WriteOptions& options) {
+  std::array<int64_t, 8> elements{};
+  for (const SourceTensor& tensor : source.tensors()) {
+    const DType type = spec_of(tensor, options).dtype;
+    if (tensor.stored_dtype.empty() && base::is_float(type) && !tensor.is_other)
+      elements[static_cast<size_t>(type)] += tensor.elements();
+  }
+  const auto most = std::ranges::max_element(elements) - elements.begin();
+  const DType type = static_cast<DType>(most);
+  return type == DType::f64 ? DType::f32 : type;
+}
 
 FolderCosts folder_costs(const WeightSource& source, const WriteOptions& options) {
   FolderCosts costs;

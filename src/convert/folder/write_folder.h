@@ -27,6 +27,9 @@ struct WriteOptions {
   std::function<void(const std::filesystem::path& folder)> complete{};
 };
 
+// The type of most of the weights that are written, which config.json says.
+base::DType written_type(const WeightSource& source, const WriteOptions& options);
+
 // Reads no weights.
 FolderCosts folder_costs(const WeightSource& source, const WriteOptions& options);
 

@@ -17,6 +17,7 @@
 #include "formats/recipe/choices.h"
 #include "methods/lora_targets.h"
 #include "methods/method.h"
+#include "models/config/multimodal.h"
 #include "models/families/families.h"
 #include "models/weights.h"
 #include "plan/spec/adapter_tables.h"
@@ -42,6 +43,13 @@ const fs::path& checked_kind(const fs::path& adapter) {
       adapter.string());
 }
 
+formats::OtherParts other_parts_of(const WeightSource& base) {
+  const bool has_any = std::ranges::any_of(base.tensors(), [](const SourceTensor& tensor) {
+    return formats::is_of_other_part(tensor.name);
+  });
+  return has_any ? formats::OtherParts::kept : formats::OtherParts::left_out;
+}
+
 bool is_of_model(const PeftAdapter& adapter, const std::string& weight) {
   return formats::is_of_module(weight, adapter.config().modules_to_save);
 }
@@ -58,13 +66,14 @@ class AdapterChanges::Finder {
 
   void find() {
     if (base_.model() == nullptr) {
-      plan::say_left_out(folder_);
+      plan::say_left_out(folder_, changes_.others_);
       for (const std::string& name : adapter_.saved()) replace(name, base_tensor(name), name);
       add_products();
       refuse_rows();
+      refuse_unknown_tie();
       return;
     }
-    changes_.model_ = plan::with_adapter_tables(*base_.model(), folder_);
+    changes_.model_ = plan::with_adapter_tables(*base_.model(), folder_, changes_.others_);
     settle_stack();
     check_targets();
     add_own_head();
@@ -93,7 +102,19 @@ class AdapterChanges::Finder {
     for (const auto& [name, tensor] : tensors_)
       if (const auto names = formats::names_of(name); std::ranges::count(names, weight) > 0)
         return tensor;
-    return nullptr;
+    return only_tensor_ending(weight);
+  }
+
+  // Where the files of a model and of the adapter begin the same names otherwise, as "visual." and
+  // "model.visual.", the one name of which the other is the end.
+  const SourceTensor* only_tensor_ending(const std::string& weight) const {
+    const SourceTensor* only = nullptr;
+    for (const auto& [name, tensor] : tensors_) {
+      if (!name.ends_with("." + weight) && !weight.ends_with("." + name)) continue;
+      if (only != nullptr) return nullptr;
+      only = tensor;
+    }
+    return only;
   }
 
   const SourceTensor& base_tensor(const std::string& weight) const {
@@ -226,7 +247,8 @@ class AdapterChanges::Finder {
       const bool is_table =
           name == embedding_ || std::ranges::count(formats::names_of(head_), name);
       if (is_table || std::ranges::count(from_adapter, name) > 0) continue;
-      if (is_of_model(adapter_, name)) replace(name, base_tensor(name), name);
+      if (is_of_model(adapter_, name) || formats::is_of_other_part(name))
+        replace(name, base_tensor(name), name);
     }
   }
 
@@ -269,6 +291,7 @@ class AdapterChanges::Finder {
     LoraChange lora{.a = &files.at(formats::lora_a_key(module)),
                     .b = &files.at(formats::lora_b_key(module)),
                     .is_transposed = is_transposed(module, tensor),
+                    .is_embedding = module.is_embedding,
                     .r = module.r};
     lora.scale = static_cast<float>(formats::lora_scale(adapter_.config().size_of(module.module),
                                                         adapter_.config().use_rslora));
@@ -302,6 +325,31 @@ class AdapterChanges::Finder {
           models::family_names());
   }
 
+  // In a model that Snug does not know, the head may be the embedding, which then changes with it.
+  void refuse_unknown_tie() const {
+    const nlohmann::json* part = models::text_part(base_.config());
+    const nlohmann::json& text = part == nullptr ? base_.config() : *part;
+    const bool is_tied = base_.config().value("tie_word_embeddings", false) ||
+                         text.value("tie_word_embeddings", false) || !has_head();
+    for (const auto& [tensor, change] : changes_.changes_) {
+      const bool is_table =
+          change.lora ? change.lora->is_embedding : tensor->name.find("embed") != std::string::npos;
+      if (is_tied && (is_table || is_head_name(tensor->name)))
+        fail(
+            "the adapter changes '{}', and in this model, of which Snug has no family, the head "
+            "may be the embedding; merge it with PEFT (merge_and_unload)",
+            tensor->name);
+    }
+  }
+
+  static bool is_head_name(const std::string& name) {
+    return name.ends_with("lm_head.weight") || name.ends_with("embed_out.weight");
+  }
+  bool has_head() const {
+    return std::ranges::any_of(
+        base_.tensors(), [](const SourceTensor& tensor) { return is_head_name(tensor.name); });
+  }
+
   AdapterChanges& changes_;
   const PeftAdapter& adapter_;
   const WeightSource& base_;
@@ -315,7 +363,9 @@ class AdapterChanges::Finder {
 };
 
 AdapterChanges::AdapterChanges(const WeightSource& base, const fs::path& adapter)
-    : adapter_(checked_kind(adapter)), files_(formats::open_adapter_index(adapter)) {
+    : others_(other_parts_of(base)),
+      adapter_(checked_kind(adapter), others_),
+      files_(formats::open_adapter_index(adapter)) {
   Finder(*this, base, adapter).find();
 }
 

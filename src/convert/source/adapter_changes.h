@@ -24,6 +24,7 @@ struct LoraChange {
   const formats::IndexedTensor* b = nullptr;  // (out, r)
   const formats::IndexedTensor* magnitude = nullptr;
   bool is_transposed = false;
+  bool is_embedding = false;
   int64_t r = 0;
   float scale = 1.0F;
 };
@@ -60,6 +61,7 @@ class AdapterChanges {
 
  private:
   class Finder;
+  formats::OtherParts others_;
   formats::PeftAdapter adapter_;
   formats::TensorIndex files_;
   std::optional<models::ModelConfig> model_;

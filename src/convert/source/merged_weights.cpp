@@ -21,7 +21,6 @@ using nlohmann::json;
 
 // Columns' norms are summed over pieces of at most this size.
 constexpr int64_t kNormBytes = int64_t{4} << 20;
-constexpr int64_t kFloat = sizeof(float);
 
 // A tensor of the result.
 struct Merged {
@@ -124,12 +123,12 @@ class MergedWeights::Impl {
     const LoraChange& lora = *merged.change->lora;
     const int64_t width = tensor.row_elements();
     // Both factors, and what they are transposed from.
-    bytes += (rows + width) * lora.r * kFloat;
-    if (lora.is_transposed) bytes += (rows + width * lora.r) * kFloat;
+    bytes += (rows + width) * lora.r * kValueBytes;
+    if (lora.is_transposed) bytes += (rows + width * lora.r) * kValueBytes;
     if (lora.magnitude != nullptr)
       bytes += lora.is_transposed
-                   ? 6 * width * kFloat + norm_rows(width) * (width + lora.r + 1) * kFloat
-                   : rows * kFloat;
+                   ? 6 * width * kValueBytes + norm_rows(width) * (width + lora.r + 1) * kValueBytes
+                   : rows * kValueBytes;
     return bytes;
   }
 
@@ -214,7 +213,7 @@ class MergedWeights::Impl {
   }
 
   static int64_t norm_rows(int64_t width) {
-    return std::max<int64_t>(kNormBytes / (width * kFloat), 1);
+    return std::max<int64_t>(kNormBytes / (width * kValueBytes), 1);
   }
 
   void scale_columns(const Merged& merged, const SourceTensor& tensor,

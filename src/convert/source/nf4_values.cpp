@@ -25,7 +25,6 @@ namespace {
 using base::DType;
 using formats::kNf4BlockSize;
 
-constexpr int64_t kFloat = sizeof(float);
 // The first reading's pieces, in rows as far as these have this size.
 constexpr int64_t kScaleBytes = int64_t{4} << 20;
 
@@ -128,11 +127,11 @@ class Nf4Values::Impl {
     if (quantised_[place] == Quantised::no) return inner;
     const int64_t width = tensor.row_elements();
     if (quantised_[place] == Quantised::as_transpose)
-      return base_.read_bytes(of_base, tensor.rows()) + 2 * tensor.elements() * kFloat +
+      return base_.read_bytes(of_base, tensor.rows()) + 2 * tensor.elements() * kValueBytes +
              scale_bytes(tensor);
     const int64_t around = 2 * (kNf4BlockSize + width);
     const int64_t most = std::max(rows * width, scale_rows(width) * width) + around;
-    return inner + most * kFloat + scale_bytes(tensor);
+    return inner + most * kValueBytes + scale_bytes(tensor);
   }
 
   void read(const SourceTensor& tensor, int64_t first, int64_t rows,
@@ -174,13 +173,13 @@ class Nf4Values::Impl {
   }
 
   static int64_t scale_rows(int64_t width) {
-    return std::max<int64_t>(kScaleBytes / (width * kFloat), 1);
+    return std::max<int64_t>(kScaleBytes / (width * kValueBytes), 1);
   }
 
   // Those that are kept, and what quantising them takes.
   static int64_t scale_bytes(const SourceTensor& tensor) {
     const int64_t blocks = formats::nf4_blocks(tensor.elements());
-    return 2 * blocks * kFloat + blocks + formats::nested_blocks(blocks) * kFloat;
+    return 2 * blocks * kValueBytes + blocks + formats::nested_blocks(blocks) * kValueBytes;
   }
 
   void read_rounded(const SourceTensor& tensor, int64_t first, int64_t rows,

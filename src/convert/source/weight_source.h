@@ -17,6 +17,9 @@
 
 namespace snug::convert {
 
+// The bytes of a value that a source gives.
+inline constexpr int64_t kValueBytes = sizeof(float);
+
 struct SourceTensor {
   std::string name;            // "model.layers.0.self_attn.q_proj.weight"
   std::vector<int64_t> shape;  // as in the folder: a linear of most families is (out, in)

@@ -30,6 +30,10 @@ struct TokenRows {
   std::vector<int64_t> tokens;
 };
 
+// What becomes of an adapter's tensors of a multimodal model's other parts, such as its encoder of
+// images, when a model is only its text part, or is the whole.
+enum class OtherParts : uint8_t { left_out, kept };
+
 struct LoraConfig {
   int64_t r = 0;
   double alpha = 0;
@@ -63,7 +67,8 @@ struct LoraConfig {
 
 // Throws UserError, naming the key, for a file that is broken, is not LoRA, or has a setting that
 // Snug does not support (layer_replication, lora_bias, bias, ...).
-LoraConfig read_lora_config(const std::filesystem::path& folder);
+LoraConfig read_lora_config(const std::filesystem::path& folder,
+                            OtherParts others = OtherParts::left_out);
 
 // Writes FOLDER/adapter_config.json with every key that PEFT writes. The adapter must have the same
 // size in all modules and replace no rows.

@@ -171,20 +171,22 @@ bool is_of_module(std::string_view tensor, const std::vector<std::string>& names
   return std::ranges::any_of(names_of(tensor), ends_in_one);
 }
 
-std::vector<std::string> stored_modules(const fs::path& folder) {
+std::vector<std::string> stored_modules(const fs::path& folder, OtherParts others) {
   const fs::path path = open_adapter_file(folder).path();
   std::vector<std::string> modules;
   const SafetensorsFile as_stored(path);
   for (const TensorInfo& tensor : as_stored.tensors())
-    if (auto module = adapted_module(tensor.name); module && !is_of_other_part(*module))
+    if (auto module = adapted_module(tensor.name);
+        module && (others == OtherParts::kept || !is_of_other_part(*module)))
       modules.push_back(std::move(*module));
   if (modules.empty()) base::throw_user_error("{}: the adapter holds no tensors", path.string());
   return modules;
 }
 
-PeftAdapter::PeftAdapter(const fs::path& folder)
+PeftAdapter::PeftAdapter(const fs::path& folder, OtherParts others)
     : folder_(folder),
-      config_(read_lora_config(folder)),
+      others_(others),
+      config_(read_lora_config(folder, others)),
       file_(std::make_unique<SafetensorsFile>(open_adapter_file(folder))) {
   for (const TensorInfo& tensor : file_->tensors()) add(tensor);
   if (modules_.empty())
@@ -241,7 +243,8 @@ bool PeftAdapter::is_copy(const TensorInfo& tensor) const {
 }
 
 void PeftAdapter::add(const TensorInfo& tensor) {
-  if (is_of_other_part(tensor.name)) return left_out_.push_back(tensor.name);
+  if (others_ == OtherParts::left_out && is_of_other_part(tensor.name))
+    return left_out_.push_back(tensor.name);
   for (const std::string_view suffix : {kSuffixA, kSuffixEmbeddingA})
     if (const auto module = module_of(tensor.name, suffix)) return add_module(*module, tensor);
   const bool is_rows = !config_.token_rows.empty() && tensor.name.ends_with(kSuffixRows);

@@ -68,7 +68,8 @@ std::optional<std::string> base_table(std::string_view key);
 // The modules whose A the adapter's file holds, in the file's order and by the file's names (with
 // wrappers), regardless of its config. Throws UserError where there is no such file, or where it
 // holds no A.
-std::vector<std::string> stored_modules(const std::filesystem::path& folder);
+std::vector<std::string> stored_modules(const std::filesystem::path& folder,
+                                        OtherParts others = OtherParts::left_out);
 
 // Threading: const after opening; tensors may be read in parallel.
 class PeftAdapter {
@@ -76,7 +77,8 @@ class PeftAdapter {
   // Throws UserError for a broken config or file; a tensor that is neither LoRA's nor a whole
   // weight; an A without its B; a magnitude that the config does not announce, or a missing one;
   // rows of tokens that the config does not name; and shapes that disagree with r.
-  explicit PeftAdapter(const std::filesystem::path& folder);
+  explicit PeftAdapter(const std::filesystem::path& folder,
+                       OtherParts others = OtherParts::left_out);
 
   const std::filesystem::path& folder() const { return folder_; }
   const LoraConfig& config() const { return config_; }
@@ -100,6 +102,7 @@ class PeftAdapter {
   bool is_copy(const TensorInfo& tensor) const;
 
   std::filesystem::path folder_;
+  OtherParts others_;
   LoraConfig config_;
   std::vector<LoraModule> modules_;
   std::vector<std::string> saved_;

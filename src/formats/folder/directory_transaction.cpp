@@ -66,7 +66,7 @@ void move_aside(const fs::path& target) {
 }  // namespace
 
 DirectoryTransaction::DirectoryTransaction(const fs::path& target, Parent parent)
-    : target_(without_trailing_slash(target)),
+    : target_(without_trailing_slash(base::followed_link(target))),
       folder_(prepare_parent(target_, parent)),
       staging_(folder_.fresh()) {
   std::error_code error;

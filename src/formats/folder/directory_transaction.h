@@ -14,6 +14,7 @@ class DirectoryTransaction {
  public:
   // With must_exist, a parent that was just renamed or removed is not created again.
   enum class Parent { create, must_exist };
+  // A target that is a symbolic link stands for what it leads to, which may be on another disk.
   // Creates the parent if allowed, and the empty staging directory, after removing the leftovers of
   // killed processes. Without a commit, the staging directory is removed again. Throws UserError
   // when one of them cannot be created, or the parent must exist and does not.

@@ -267,7 +267,8 @@ Value parse_scalar(const RecipeKey& key, const Written& written) {
       if (const auto value = parse_boolean(text)) return *value;
       fail(key, written);
     case ValueType::size:
-      if (const auto value = base::parse_byte_size(text)) return *value;
+      if (const auto value = base::parse_byte_size(text))
+        if (is_in(key.range, static_cast<double>(*value))) return *value;
       fail(key, written);
     case ValueType::choice:
       return parse_choice(key, written, text);

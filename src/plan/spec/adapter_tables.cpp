@@ -284,16 +284,16 @@ class AdapterTables {
 
 }  // namespace
 
-void say_left_out(const fs::path& adapter) {
+void say_left_out(const fs::path& adapter, formats::OtherParts others) {
   const bool has_lora = is_lora(adapter);
-  const std::vector<std::string> others = formats::other_weights(adapter);
-  if (!others.empty())
+  const std::vector<std::string> files = formats::other_weights(adapter);
+  if (!files.empty())
     base::say(
         "{}: not read: {}: weights next to the adapter that PEFT does not load with it, either; "
         "where the adapter was trained together with them (a projector, embeddings, a head), the "
         "model is not the one that was trained",
-        adapter.string(), fmt::join(others, ", "));
-  if (!has_lora) return;
+        adapter.string(), fmt::join(files, ", "));
+  if (!has_lora || others == formats::OtherParts::kept) return;
   const std::vector<std::string> left_out = PeftAdapter(adapter).left_out();
   if (!left_out.empty())
     base::say(
@@ -302,8 +302,9 @@ void say_left_out(const fs::path& adapter) {
         adapter.string(), left_out.size(), left_out.front());
 }
 
-models::ModelConfig with_adapter_tables(const models::ModelConfig& model, const fs::path& adapter) {
-  say_left_out(adapter);
+models::ModelConfig with_adapter_tables(const models::ModelConfig& model, const fs::path& adapter,
+                                        formats::OtherParts others) {
+  say_left_out(adapter, others);
   if (!is_lora(adapter)) return model;
   return AdapterTables(model, adapter).applied_to(model);
 }
