@@ -57,6 +57,19 @@ TEST(TokenizerIn, ByteLevelTokenizersOfPublishedModelsComeBack) {
   EXPECT_EQ(found, names.size());
 }
 
+std::string pipeline_document(const std::string& name) {
+  for (const auto& variant : text::json_of(text::kGoldens + "tiny/pipelines.json"))
+    if (variant["name"] == name) return text::document_of(variant);
+  throw std::runtime_error("no variant " + name);
+}
+
+TEST(TokenizerIn, OtherKindsComeBack) {
+  for (const char* name : {"plain_byte_level", "roberta", "plain_piece", "plain_unigram"}) {
+    SCOPED_TRACE(name);
+    expect_round_trip(pipeline_document(name));
+  }
+}
+
 TEST(TokenizerIn, WritesNamesEndsAndTemplates) {
   const text::TinyTokenizer tiny{.merges = {{"a", "b"}}, .added = {"<s>", "</s>", "<|im_end|>"}};
   TokenizerFolder folder(tiny.document().dump(), tiny.config);

@@ -2,6 +2,7 @@
 // those of llama.cpp's converter (scripts/oracles/check_gguf_tokenizers compares whole files).
 #include "convert/gguf/tokenizer_out.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -149,6 +150,81 @@ TEST(TokenizerOut, KeepsChatTemplates) {
   EXPECT_EQ(value_of<std::string>(metadata, "tokenizer.chat_template.tool_use"),
             "the one with tools");
   EXPECT_EQ(value_of<Texts>(metadata, "tokenizer.chat_templates"), Texts{"tool_use"});
+}
+
+// <unk>, <s>, </s>, the bytes, and pieces of SentencePiece's kind with merges.
+json piece_document(const std::vector<std::pair<std::string, std::string>>& merges) {
+  json document = {
+      {"normalizer",
+       {{"type", "Sequence"},
+        {"normalizers",
+         {{{"type", "Prepend"}, {"prepend", "\u2581"}},
+          {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "\u2581"}}}}}},
+      {"added_tokens", json::array()},
+      {"model",
+       {{"type", "BPE"},
+        {"unk_token", "<unk>"},
+        {"fuse_unk", true},
+        {"byte_fallback", true},
+        {"merges", json::array()}}}};
+  json& vocab = document["model"]["vocab"];
+  const auto add = [&](const std::string& token) {
+    if (!vocab.contains(token)) vocab[token] = vocab.size();
+  };
+  for (const char* token : {"<unk>", "<s>", "</s>"}) {
+    document["added_tokens"].push_back(
+        {{"id", vocab.size()}, {"content", token}, {"special", true}, {"normalized", false}});
+    add(token);
+  }
+  for (int byte = 0; byte < 256; ++byte) add(fmt::format("<0x{:02X}>", byte));
+  for (const auto& [left, right] : merges) {
+    document["model"]["merges"].push_back({left, right});
+    add(left + right);
+  }
+  for (const auto& [left, right] : merges)
+    for (const std::string& part : {left, right}) add(part);
+  return document;
+}
+
+TEST(TokenizerOut, RanksPiecesByTheirMerges) {
+  TokenizerFolder folder(
+      piece_document({{"h", "e"}, {"\u2581", "he"}, {"l", "l"}, {"\u2581h", "e"}, {"\u2581", "h"}})
+          .dump(),
+      {{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"unk_token", "<unk>"}});
+  const Metadata metadata = folder.metadata();
+  EXPECT_EQ(value_of<std::string>(metadata, "tokenizer.ggml.model"), "llama");
+  EXPECT_EQ(value_of<std::string>(metadata, "tokenizer.ggml.pre"), "default");
+  const auto tokens = value_of<Texts>(metadata, "tokenizer.ggml.tokens");
+  const auto scores = value_of<std::vector<float>>(metadata, "tokenizer.ggml.scores");
+  const auto kinds = value_of<std::vector<int32_t>>(metadata, "tokenizer.ggml.token_type");
+  std::map<std::string, float> score_of;
+  for (size_t id = 259; id < tokens.size(); ++id) score_of[tokens[id]] = scores[id];
+  EXPECT_EQ(score_of["he"], 0);
+  EXPECT_EQ(score_of["\u2581he"], -1);
+  EXPECT_EQ(score_of["ll"], -2);
+  EXPECT_EQ(score_of["\u2581h"], -3);
+  EXPECT_EQ(std::vector<int32_t>(kinds.begin(), kinds.begin() + 4),
+            (std::vector<int32_t>{2, 3, 3, 6}));
+  EXPECT_TRUE(value_of<bool>(metadata, "tokenizer.ggml.add_space_prefix"));
+  EXPECT_FALSE(value_of<bool>(metadata, "tokenizer.ggml.add_bos_token"));
+  EXPECT_EQ(value_of<uint32_t>(metadata, "tokenizer.ggml.unknown_token_id"), 0U);
+}
+
+// llama.cpp ends at a character that has neither a token nor tokens of its bytes.
+TEST(TokenizerOut, RefusesPiecesWithoutTokensOfBytes) {
+  json document = piece_document({{"h", "e"}});
+  document["model"]["vocab"].erase("<0x41>");
+  document["model"]["vocab"].erase("<0xC3>");
+  TokenizerFolder folder(document.dump());
+  EXPECT_TRUE(testing::contains(testing::user_error_of([&] { folder.metadata(); }),
+                                "no tokens for 2 of the 256 bytes"));
+}
+
+TEST(TokenizerOut, WritesTheTableOfAUnigramsNormalizer) {
+  TokenizerFolder folder(variant_document("pipelines.json", "plain_unigram"));
+  const Metadata metadata = folder.metadata();
+  EXPECT_EQ(value_of<std::string>(metadata, "tokenizer.ggml.model"), "t5");
+  EXPECT_EQ(folder.notes, Texts{});
 }
 
 // The converter's names for published tokenizers.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <unordered_map>
@@ -17,6 +18,7 @@
 #include "convert/gguf/byte_level_rules.h"
 #include "text/tokenizer/base64.h"
 #include "text/tokenizer/sentencepiece_folder.h"
+#include "text/tokenizer/sentencepiece_merges.h"
 #include "text/tokenizer/tokenizer_file.h"
 #include "text/tokenizer/tokenizer_parts.h"
 
@@ -36,18 +38,29 @@ struct TokenizerSource {
   text::TokenizerFile file{};
   json document{};  // without the vocabulary and the merges
   const text::Tokenizer& tokenizer;
-  // The model file that takes the place of tokenizer.json.
+  // The model file, next to tokenizer.json or in its place.
   std::optional<text::SentencePieceModel> pieces{};
 };
+
+// The model file of a folder; nothing for one that has another form (Llama 3's has that of
+// tiktoken), unless tokenizer.json is made of it.
+std::optional<text::SentencePieceModel> read_model_file(const std::string& folder, bool is_needed) {
+  const std::string path = text::find_sentencepiece(folder);
+  std::string bytes;
+  if (path.empty() || !text::read_text_file(path, bytes)) return std::nullopt;
+  try {
+    return text::parse_sentencepiece(bytes, path);
+  } catch (const base::UserError&) {
+    if (is_needed) throw;
+    return std::nullopt;
+  }
+}
 
 TokenizerSource read_source(const std::string& folder, const text::Tokenizer& tokenizer) {
   TokenizerSource source{.tokenizer = tokenizer};
   const std::string text = text::Tokenizer::json_of_folder(folder, source.path);
   source.document = text::parse_tokenizer_file(text, source.path, source.file);
-  const std::string model = text::find_sentencepiece(folder);
-  std::string bytes;
-  if (!model.empty() && text::read_text_file(model, bytes) && source.path == model)
-    source.pieces = text::parse_sentencepiece(bytes, model);
+  source.pieces = read_model_file(folder, !source.path.ends_with("tokenizer.json"));
   return source;
 }
 
@@ -131,6 +144,9 @@ PieceKind added_kind(const TokenizerSource& source, int32_t id, std::string_view
                                                                  : PieceKind::user_defined;
 }
 
+// Whether a token has more than one character.
+bool is_merged(const std::string& token) { return !text::inner_places(token).empty(); }
+
 std::vector<GgufToken> list_tokens(const TokenizerSource& source, GgufTokenizerKind kind,
                                    int64_t rows) {
   const auto unknown = unknown_id(source);
@@ -177,16 +193,52 @@ void make_distinct(std::vector<GgufToken>& tokens, const std::string& path) {
   }
 }
 
-// The scores of a model file, where its pieces are the tokens.
-void take_piece_scores(const std::vector<GgufToken>& pieces, std::vector<GgufToken>& tokens) {
+// The kinds that tokenizer.json does not show: pieces without a use, and those that are found in a
+// text before it is divided.
+void take_piece_kinds(const std::vector<GgufToken>& pieces, std::vector<GgufToken>& tokens) {
   for (size_t id = 0; id < std::min(pieces.size(), tokens.size()); ++id) {
-    if (pieces[id].text != tokens[id].text) continue;
-    tokens[id].score = pieces[id].score;
     const PieceKind kind = pieces[id].kind;
-    if (tokens[id].kind == PieceKind::normal &&
+    if (pieces[id].text == tokens[id].text && tokens[id].kind == PieceKind::normal &&
         (kind == PieceKind::unused || kind == PieceKind::user_defined))
       tokens[id].kind = kind;
   }
+}
+
+// The scores of a model file in place of ranks, if they order the tokens as the ranks do. They do
+// not always: transformers merges in the order of ids where a folder of Llama 2 has a model file
+// alone, and so does Snug.
+void take_piece_scores(const std::vector<GgufToken>& pieces, std::vector<GgufToken>& tokens) {
+  std::vector<size_t> by_rank;
+  for (size_t id = 0; id < tokens.size(); ++id) {
+    if (tokens[id].kind != PieceKind::normal) continue;
+    if (id >= pieces.size() || pieces[id].text != tokens[id].text) return;
+    if (is_merged(tokens[id].text)) by_rank.push_back(id);
+  }
+  std::ranges::sort(by_rank, std::greater{}, [&](size_t id) { return tokens[id].score; });
+  const auto score = [&](size_t id) { return pieces[id].score; };
+  if (!std::ranges::is_sorted(by_rank, std::greater{}, score)) return;
+  for (size_t id = 0; id < std::min(pieces.size(), tokens.size()); ++id)
+    if (pieces[id].text == tokens[id].text) tokens[id].score = pieces[id].score;
+}
+
+// llama.cpp ends the program at a character that neither a token nor tokens of its bytes stand for.
+void require_bytes(const std::vector<GgufToken>& tokens, const std::string& path) {
+  std::unordered_set<std::string_view> texts;
+  for (const GgufToken& token : tokens) texts.insert(token.text);
+  int missing = 0;
+  for (int byte = 0; byte < 256; ++byte) {
+    const bool is_character =
+        byte < 0x80 && texts.contains(std::string(1, static_cast<char>(byte)));
+    if (!is_character && !texts.contains(fmt::format("<0x{:02X}>", byte))) ++missing;
+  }
+  if (missing > 0)
+    throw base::UserError(
+        fmt::format(
+            "the tokenizer has no tokens for {} of the 256 bytes (<0x00> to <0xFF>, "
+            "SentencePiece's byte_fallback), and llama.cpp ends at the first character that "
+            "no token stands for; such a model can be run by transformers alone",
+            missing),
+        {path, 0, 0});
 }
 
 // Scores in descending order of the merges, as a model file has them: the tokens that merges make
@@ -289,7 +341,10 @@ GgufTokenizer gguf_tokenizer(const std::filesystem::path& folder, const text::To
       break;
     case GgufTokenizerKind::sentencepiece:
       result.pre = "default";
+      if (source.pieces) take_piece_kinds(source.pieces->pieces, result.tokens);
       rank_by_merges(source.file.merges, result.tokens);
+      if (source.pieces) take_piece_scores(source.pieces->pieces, result.tokens);
+      require_bytes(result.tokens, source.path);
       break;
     case GgufTokenizerKind::unigram:
       result.pre = "default";
@@ -297,7 +352,6 @@ GgufTokenizer gguf_tokenizer(const std::filesystem::path& folder, const text::To
         result.tokens[id].score = static_cast<float>(source.file.scores[id]);
       break;
   }
-  if (source.pieces) take_piece_scores(source.pieces->pieces, result.tokens);
   make_distinct(result.tokens, source.path);
   take_text_settings(source, result);
   if (const auto id = unknown_id(source); id && *id < rows) result.ids["unknown"] = *id;

@@ -83,7 +83,7 @@ void take_chat_templates(const Tokenizer& tokenizer, GgufTokenizer& result) {
 
 std::optional<std::vector<int32_t>> ids_if_any(const Tokenizer& tokenizer, std::string_view text) {
   try {
-    return tokenizer.encode(text);
+    return tokenizer.encode(text, false);
   } catch (const base::UserError&) {
     return std::nullopt;  // a token without a row, or a character that no token has
   }

@@ -1,0 +1,42 @@
+#include "convert/gguf/modelfile.h"
+
+#include <fmt/format.h>
+
+#include "convert/gguf/go_template.h"
+#include "text/chat/chat_settings.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace snug::convert {
+namespace {
+
+// A value in quotes, as a Modelfile has them; one with a quote or a line break in it stands in
+// three.
+std::string quoted(const std::string& text) {
+  const bool is_plain = text.find_first_of("\"\n") == std::string::npos;
+  return is_plain ? fmt::format("\"{}\"", text) : fmt::format("\"\"\"{}\"\"\"", text);
+}
+
+}  // namespace
+
+Modelfile modelfile(const std::filesystem::path& folder, int64_t rows, const std::string& file) {
+  const auto tokenizer = text::Tokenizer::from_folder(folder.string(), rows);
+  Modelfile result{.text = fmt::format("FROM ./{}\n", file)};
+  const auto form = go_template(tokenizer);
+  if (form)
+    result.text += fmt::format("TEMPLATE \"\"\"{}\"\"\"\n", form->source());
+  else if (!tokenizer.chat_settings().templates.empty())
+    result.notes.emplace_back(
+        "the Modelfile has no TEMPLATE, since the prompts of this chat template cannot be written "
+        "in Ollama's language for templates with a system message, questions and answers alone; "
+        "Ollama recognises many templates of GGUF files by itself, else add one");
+  for (const int32_t id : tokenizer.stop_ids())
+    if (const auto token = tokenizer.token_of(id))
+      result.text += fmt::format("PARAMETER stop {}\n", quoted(std::string(*token)));
+  return result;
+}
+
+Modelfile adapter_modelfile(const std::string& base, const std::string& file) {
+  return {.text = fmt::format("FROM {}\nADAPTER ./{}\n", base, file)};
+}
+
+}  // namespace snug::convert
