@@ -12,11 +12,13 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/seconds_since.h"
 #include "convert/folder/ordered_pieces.h"
 #include "convert/gguf/general_keys.h"
 #include "convert/gguf/gguf_file_name.h"
 #include "convert/gguf/gguf_pieces.h"
+#include "convert/gguf/modelfile.h"
 #include "convert/gguf/tokenizer_out.h"
 #include "formats/folder/directory_transaction.h"
 #include "formats/gguf/blocks.h"
@@ -49,13 +51,17 @@ const models::ModelConfig& config_of(const WeightSource& source) {
   return *source.model();
 }
 
+bool has_tokenizer(const fs::path& folder) {
+  std::error_code error;
+  for (const char* name : {"tokenizer.json", "tokenizer.model", "spiece.model"})
+    if (!folder.empty() && fs::exists(folder / name, error)) return true;
+  return false;
+}
+
 // llama.cpp loads a model without a tokenizer for programs that give it ids.
 std::vector<std::string> add_vocabulary(const fs::path& folder, int64_t vocab_size,
                                         Metadata& metadata) {
-  const bool has_tokenizer = !folder.empty() && (fs::exists(folder / "tokenizer.json") ||
-                                                 fs::exists(folder / "tokenizer.model") ||
-                                                 fs::exists(folder / "spiece.model"));
-  if (has_tokenizer) return add_tokenizer(folder, vocab_size, metadata);
+  if (has_tokenizer(folder)) return add_tokenizer(folder, vocab_size, metadata);
   metadata.set("tokenizer.ggml.model", std::string("none"));
   return {"the folder has no tokenizer, so programs must give ids of tokens"};
 }
@@ -126,6 +132,7 @@ class GgufExporter::Impl {
       for (size_t i = 0; i < types.size(); ++i)
         output.tensors.push_back({model_.tensors[i].name, model_.tensors[i].shape, types[i]});
     }
+    add_modelfile();
     make_plan();
   }
 
@@ -141,12 +148,23 @@ class GgufExporter::Impl {
                                                      file.metadata, file.tensors));
     stream(writers);
     for (const auto& writer : writers) writer->finish();
+    if (!modelfile_.empty())
+      base::write_file_atomically(transaction.staging() / "Modelfile", modelfile_);
     // An earlier check found at most an empty folder there.
     transaction.commit(formats::DirectoryTransaction::IfExists::replace);
     return {plan_.result_bytes, base::seconds_since(start)};
   }
 
  private:
+  // Of the first file, from which Ollama makes a model.
+  void add_modelfile() {
+    if (!has_tokenizer(source_.companions())) return;
+    Modelfile made =
+        modelfile(source_.companions(), config_of(source_).vocab_size, outputs_.front().name);
+    modelfile_ = std::move(made.text);
+    for (std::string& note : made.notes) plan_.differences.push_back(std::move(note));
+  }
+
   void make_plan() {
     plan_.architecture = model_.architecture;
     plan_.tensors = std::ssize(model_.tensors);
@@ -155,6 +173,7 @@ class GgufExporter::Impl {
       plan_.files.push_back(output.name);
       plan_.result_bytes += output.bytes();
     }
+    plan_.result_bytes += std::ssize(modelfile_);
     for (const GgufPiece& piece : pieces_.pieces())
       block_bytes_ = std::max(block_bytes_, bytes_of(piece));
     const GgufPieceSizes& sizes = pieces_.sizes();
@@ -220,6 +239,7 @@ class GgufExporter::Impl {
   models::GgufModel model_;
   GgufPieces pieces_;
   std::vector<GgufOutput> outputs_;
+  std::string modelfile_;
   GgufExportPlan plan_;
   int64_t block_bytes_ = 0;  // of a piece, at most
 };
