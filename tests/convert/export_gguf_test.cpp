@@ -175,6 +175,44 @@ TEST(ExportGguf, NamesTheModelAsTheConverterDoes) {
   }
 }
 
+// The example's model has a tokenizer.
+TEST(ExportGguf, WritesAModelfileOfTheFirstFile) {
+  const TemporaryFolder folder;
+  const FolderWeights source("examples/wordnet");
+  const std::array mixes{GgufMix::q8_0, GgufMix::f16};
+  const GgufExporter exporter(source, mixes, "order");
+  exporter.write(folder.path() / "out");
+  EXPECT_TRUE(base::read_text_file(folder.path() / "out/Modelfile")
+                  .starts_with("FROM ./order-Q8_0.gguf\n"));
+  int64_t bytes = 0;
+  for (const char* file : {"order-Q8_0.gguf", "order-F16.gguf", "Modelfile"})
+    bytes += static_cast<int64_t>(fs::file_size(folder.path() / "out" / file));
+  EXPECT_EQ(exporter.plan().result_bytes, bytes);
+}
+
+TEST(ExportGguf, SaysTheLicenceAndTheSamplingOfTheFolder) {
+  const TemporaryFolder folder;
+  const fs::path model = folder.path() / "model";
+  fs::copy(golden("basic/model"), model, fs::copy_options::recursive);
+  base::write_file_atomically(model / "README.md",
+                              "---\nlicense: apache-2.0\nlanguage:\n- en\n---\n");
+  base::write_file_atomically(model / "generation_config.json",
+                              R"({"temperature": 0.5, "top_k": 20, "top_p": null})");
+  formats::Metadata metadata;
+  models::GgufModel of_llama;
+  of_llama.architecture = "llama";
+  add_general_keys(of_llama, "tiny", model, metadata);
+  const auto expect = [&](const char* key, const formats::MetadataValue& value) {
+    ASSERT_NE(metadata.find(key), nullptr) << key;
+    EXPECT_TRUE(*metadata.find(key) == value) << key;
+  };
+  expect("general.license", std::string("apache-2.0"));
+  expect("general.languages", std::vector<std::string>{"en"});
+  expect("general.sampling.temp", 0.5F);
+  expect("general.sampling.top_k", int32_t{20});
+  EXPECT_EQ(metadata.find("general.sampling.top_p"), nullptr);
+}
+
 TEST(ExportGguf, MergesAnAdapterOnTheWay) {
   const TemporaryFolder folder;
   const FolderWeights base(golden("gpt_neox_in_turn/model"));

@@ -38,9 +38,8 @@ constexpr uint32_t kQuantizationVersion = 2;
 
 struct GgufOutput {
   std::string name;  // of the file
-  Metadata metadata;
+  GgufMix mix = GgufMix::f32;
   std::vector<GgufTensorSpec> tensors;
-  int64_t bytes() const { return formats::gguf_file_bytes(metadata, tensors); }
 };
 
 const models::ModelConfig& config_of(const WeightSource& source) {
@@ -65,6 +64,19 @@ std::vector<std::string> add_vocabulary(const fs::path& folder, int64_t vocab_si
   metadata.set("tokenizer.ggml.model", std::string("none"));
   return {"the folder has no tokenizer, so programs must give ids of tokens"};
 }
+
+int64_t texts_in(const Metadata& metadata, int64_t bytes_of_text, int64_t copies) {
+  int64_t bytes = 0;
+  for (const auto& [key, value] : metadata.pairs())
+    if (const auto* texts = std::get_if<std::vector<std::string>>(&value))
+      for (const std::string& text : *texts) bytes += bytes_of_text + copies * std::ssize(text);
+  return bytes;
+}
+// A text's own size, with what its memory is rounded up by.
+int64_t held_bytes(const Metadata& metadata) { return texts_in(metadata, 48, 1); }
+// The most that reading a tokenizer takes, in documents of JSON: measured on SmolLM2's, of 49,152
+// tokens and as many merges.
+int64_t tokenizer_bytes(const Metadata& metadata) { return texts_in(metadata, 320, 6); }
 
 // The types that files have for a tensor, each once.
 struct WantedType {
@@ -115,19 +127,17 @@ class GgufExporter::Impl {
       : source_(source),
         model_(models::gguf_model(config_of(source), source.config())),
         pieces_(source, model_) {
-    Metadata common;
-    add_general_keys(model_, name, source.companions(), common);
-    for (const auto& [key, value] : model_.hyper_parameters.pairs()) common.set(key, value);
+    add_general_keys(model_, name, source.companions(), metadata_);
+    for (const auto& [key, value] : model_.hyper_parameters.pairs()) metadata_.set(key, value);
     plan_.differences = model_.differences;
     for (std::string& note :
-         add_vocabulary(source.companions(), config_of(source).vocab_size, common))
+         add_vocabulary(source.companions(), config_of(source).vocab_size, metadata_))
       plan_.differences.push_back(std::move(note));
-    common.set("general.quantization_version", kQuantizationVersion);
+    metadata_.set("general.quantization_version", kQuantizationVersion);
     for (const GgufMix mix : mixes) {
       GgufOutput& output = outputs_.emplace_back();
       output.name = gguf_file_name(name, mix);
-      output.metadata = common;
-      output.metadata.set("general.file_type", static_cast<uint32_t>(mix));
+      output.mix = mix;
       const auto types = mixed_types(mix, model_, config_of(source));
       for (size_t i = 0; i < types.size(); ++i)
         output.tensors.push_back({model_.tensors[i].name, model_.tensors[i].shape, types[i]});
@@ -145,7 +155,7 @@ class GgufExporter::Impl {
     std::vector<std::unique_ptr<GgufWriter>> writers;
     for (const GgufOutput& file : outputs_)
       writers.push_back(std::make_unique<GgufWriter>(transaction.staging() / file.name,
-                                                     file.metadata, file.tensors));
+                                                     metadata_of(file), file.tensors));
     stream(writers);
     for (const auto& writer : writers) writer->finish();
     if (!modelfile_.empty())
@@ -156,6 +166,12 @@ class GgufExporter::Impl {
   }
 
  private:
+  Metadata metadata_of(const GgufOutput& file) const {
+    Metadata metadata = metadata_;
+    metadata.set("general.file_type", static_cast<uint32_t>(file.mix));
+    return metadata;
+  }
+
   // Of the first file, from which Ollama makes a model.
   void add_modelfile() {
     if (!has_tokenizer(source_.companions())) return;
@@ -171,15 +187,18 @@ class GgufExporter::Impl {
     plan_.source_bytes = source_.stored_bytes();
     for (const GgufOutput& output : outputs_) {
       plan_.files.push_back(output.name);
-      plan_.result_bytes += output.bytes();
+      plan_.result_bytes += formats::gguf_file_bytes(metadata_of(output), output.tensors);
     }
     plan_.result_bytes += std::ssize(modelfile_);
     for (const GgufPiece& piece : pieces_.pieces())
       block_bytes_ = std::max(block_bytes_, bytes_of(piece));
     const GgufPieceSizes& sizes = pieces_.sizes();
-    plan_.buffer_bytes =
+    const int64_t streaming =
         int64_t{kPieceWorkers} *
         ((sizes.values + sizes.source) * int64_t{sizeof(float)} + block_bytes_ + sizes.read_bytes);
+    // What reading the tokenizer takes is given back before the buffers are made.
+    plan_.buffer_bytes =
+        std::max(2 * held_bytes(metadata_) + streaming, tokenizer_bytes(metadata_));
   }
 
   // Of a piece in all types that files want.
@@ -238,6 +257,7 @@ class GgufExporter::Impl {
   const WeightSource& source_;
   models::GgufModel model_;
   GgufPieces pieces_;
+  Metadata metadata_;  // of all files, without the type
   std::vector<GgufOutput> outputs_;
   std::string modelfile_;
   GgufExportPlan plan_;
