@@ -18,6 +18,11 @@ GPT_OSS = GROUPED | dict(head_dim=64, intermediate_size=256, num_hidden_layers=4
                          rope_parameters=dict(rope_type="default", rope_theta=150000.0))
 
 
+def longrope(original: int) -> dict:
+    return dict(rope_type="longrope", rope_theta=10000.0, long_factor=LONG, short_factor=[1.0 + factor / 8 for factor in LONG],
+                original_max_position_embeddings=original)
+
+
 def configs() -> dict[str, hf.PretrainedConfig]:
     return {
         "llama": hf.LlamaConfig(**GROUPED),
@@ -40,11 +45,10 @@ def configs() -> dict[str, hf.PretrainedConfig]:
         "gemma2_scaled": hf.Gemma2Config(**GROUPED, head_dim=32, query_pre_attn_scalar=24, sliding_window=8),
         "gemma3": hf.Gemma3TextConfig(**GROUPED, head_dim=32, query_pre_attn_scalar=32, sliding_window=8),
         "gemma3_scaled": hf.Gemma3TextConfig(**GROUPED, head_dim=32, query_pre_attn_scalar=20, sliding_window=8, final_logit_softcapping=20.0),
-        "phi": hf.PhiConfig(**SIZES, partial_rotary_factor=0.5),
+        "phi": hf.PhiConfig(**SIZES | dict(intermediate_size=1024), partial_rotary_factor=0.5),
         "phi3": hf.Phi3Config(**GROUPED, sliding_window=None, original_max_position_embeddings=128),
-        "phi3_long": hf.Phi3Config(**GROUPED | dict(max_position_embeddings=256), original_max_position_embeddings=64,
-                                   rope_parameters=dict(rope_type="longrope", rope_theta=10000.0, long_factor=LONG, short_factor=[1.0 + f / 8 for f in LONG],
-                                                        original_max_position_embeddings=64)),
+        "phi3_short": hf.Phi3Config(**GROUPED | dict(max_position_embeddings=2048), original_max_position_embeddings=512, rope_parameters=longrope(512)),
+        "phi3_long": hf.Phi3Config(**GROUPED | dict(max_position_embeddings=256), original_max_position_embeddings=16, rope_parameters=longrope(16)),
         "gpt2": hf.GPT2Config(vocab_size=96, n_embd=256, n_layer=8, n_head=4, n_positions=128, n_inner=1024, bos_token_id=1, eos_token_id=2),
         "gpt_neox": hf.GPTNeoXConfig(**SIZES, rotary_pct=0.25),
         "gpt_neox_in_turn": hf.GPTNeoXConfig(**SIZES, rotary_pct=0.5, use_parallel_residual=False, attention_bias=False),
@@ -63,6 +67,15 @@ def configs() -> dict[str, hf.PretrainedConfig]:
     }
 
 
+# Keys as the converter reads them, where transformers 5 has them under other names or with other defaults.
+CONVERTER_KEYS = {
+    "gpt2": {"n_ctx": 128},
+    "gpt_neox": {"rotary_pct": 0.25},
+    "gpt_neox_in_turn": {"rotary_pct": 0.5},
+    "falcon": {"num_kv_heads": 1},
+}
+
+
 def class_of(config: hf.PretrainedConfig):
     return hf.AutoModelForSeq2SeqLM if config.is_encoder_decoder else hf.AutoModelForCausalLM
 
@@ -75,5 +88,7 @@ def write_model(config: hf.PretrainedConfig, folder: pathlib.Path) -> None:
         for name, weight in model.named_parameters():
             spread = 0.3 if weight.dim() < 2 or "norm" in name else 2.0 / weight.shape[-1] ** 0.5
             around = weight if weight.dim() < 2 else 0.0
+            if config.is_encoder_decoder and name.endswith("Attention.q.weight"):
+                spread /= config.d_kv**0.5  # scores are not scaled; large ones would magnify every rounding
             weight.copy_(around + torch.randn_like(weight) * spread)
     model.save_pretrained(folder)

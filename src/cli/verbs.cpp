@@ -135,7 +135,7 @@ std::vector<VerbEntry> make_table() {
       {"export gguf",
        "write a model, or an adapter alone, as GGUF files for llama.cpp, Ollama and "
        "LM Studio",
-       {"model", "adapter", "output_dir"},
+       {"model", "adapter", "base", "output_dir"},
        "model:\n  model=DIR            a Hugging Face model folder in 16, 32 or 4 bits\n"
        "  types=q8_0           kinds of files, as in types=q8_0,q4_k_m: f32, f16, bf16, "
        "q8_0,\n"
@@ -144,7 +144,9 @@ std::vector<VerbEntry> make_table() {
        "                       q3_k_m; mxfp4 of models with experts\n"
        "  adapter=DIR          an adapter to merge into the model; without model=, the "
        "LoRA\n"
-       "                       alone as a file for llama.cpp's --lora\n"
+       "                       alone as a file (f32, f16 or bf16) for llama.cpp's --lora\n"
+       "  base=DIR             of an adapter alone: the model that it was trained on, where its\n"
+       "                       adapter_config.json names none that is here\n"
        "  output_dir=DIR       the folder to make\n",
        export_gguf});
   table.push_back(

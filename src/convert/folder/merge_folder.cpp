@@ -37,26 +37,26 @@ fs::path adapter_folder(const Recipe& recipe) {
 }
 
 // The model that the adapter's config says it was trained on.
-fs::path trained_model(const Recipe& recipe, const fs::path& adapter) {
+fs::path trained_model(const Recipe& recipe, const fs::path& adapter, std::string_view model_key) {
   if (!is_adapter(adapter)) formats::refuse_adapter_folder(adapter);
   const fs::path path = adapter / formats::kAdapterConfigName;
   const nlohmann::json document = base::read_json_file(path);
   const std::string name =
       base::JsonObject(document, path.string()).text_or("base_model_name_or_path", "");
   if (name.empty())
-    recipe.fail("model", fmt::format("is not given, and {} does not name the model that the "
-                                     "adapter was trained on; give model=FOLDER",
-                                     path.string()));
+    recipe.fail(model_key, fmt::format("is not given, and {} does not name the model that the "
+                                       "adapter was trained on; give {}=FOLDER",
+                                       path.string(), model_key));
   std::error_code error;
   if (fs::is_directory(name, error)) return name;
   const auto hub = formats::parse_hub_name(name);
   if (hub)
     if (auto cached = formats::find_in_hub_cache(*hub)) return std::move(*cached);
   recipe.fail(
-      "model",
+      model_key,
       fmt::format("is not given, and the model that {} names, \"{}\", is neither a folder "
-                  "nor in the cache of the Hugging Face hub; give model=FOLDER{}",
-                  path.string(), name,
+                  "nor in the cache of the Hugging Face hub; give {}=FOLDER{}",
+                  path.string(), name, model_key,
                   hub ? fmt::format(", or fetch it with '{}'", hub->download_command()) : ""));
 }
 
@@ -81,7 +81,7 @@ std::optional<base::DType> asked_type(const Recipe& recipe) {
 
 }  // namespace
 
-MergeInputs merge_inputs(const Recipe& recipe) {
+MergeInputs merge_inputs(const Recipe& recipe, std::string_view model_key) {
   recipe.require("adapter");
   MergeInputs inputs;
   inputs.adapter = adapter_folder(recipe);
@@ -89,7 +89,7 @@ MergeInputs merge_inputs(const Recipe& recipe) {
     recipe.fail("model", fmt::format("\"{}\" is a built-in shape without weights; give a model "
                                      "folder",
                                      recipe.model));
-  inputs.model = recipe.model.empty() ? trained_model(recipe, inputs.adapter)
+  inputs.model = recipe.model.empty() ? trained_model(recipe, inputs.adapter, model_key)
                                       : models::find_model_folder(recipe.model);
   inputs.options.dtype = asked_type(recipe);
   inputs.options.max_shard_bytes = recipe.max_shard_size;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "convert/folder/write_folder.h"
 #include "convert/source/nf4_values.h"
@@ -30,8 +31,8 @@ struct MergeInputs {
 // The folders that a recipe of `snug merge` names. The adapter may be in a run's folder or in a
 // checkpoint; the model may be left out where the adapter's config names one that is there. dtype
 // (compute_dtype) on the command line is the type that is written. Throws UserError where there is
-// no model or adapter.
-MergeInputs merge_inputs(const formats::Recipe& recipe);
+// no model or adapter; `model_key` is the key that would give the model.
+MergeInputs merge_inputs(const formats::Recipe& recipe, std::string_view model_key = "model");
 
 struct FolderMergePlan : FolderCosts {
   int64_t tensors = 0;

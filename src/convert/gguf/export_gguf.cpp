@@ -12,11 +12,13 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/lower_case.h"
+#include "base/file.h"
 #include "base/seconds_since.h"
 #include "convert/folder/ordered_pieces.h"
 #include "convert/gguf/general_keys.h"
+#include "convert/gguf/gguf_file_name.h"
 #include "convert/gguf/gguf_pieces.h"
+#include "convert/gguf/modelfile.h"
 #include "convert/gguf/tokenizer_out.h"
 #include "formats/folder/directory_transaction.h"
 #include "formats/gguf/blocks.h"
@@ -36,9 +38,8 @@ constexpr uint32_t kQuantizationVersion = 2;
 
 struct GgufOutput {
   std::string name;  // of the file
-  Metadata metadata;
+  GgufMix mix = GgufMix::f32;
   std::vector<GgufTensorSpec> tensors;
-  int64_t bytes() const { return formats::gguf_file_bytes(metadata, tensors); }
 };
 
 const models::ModelConfig& config_of(const WeightSource& source) {
@@ -49,23 +50,33 @@ const models::ModelConfig& config_of(const WeightSource& source) {
   return *source.model();
 }
 
+bool has_tokenizer(const fs::path& folder) {
+  std::error_code error;
+  for (const char* name : {"tokenizer.json", "tokenizer.model", "spiece.model"})
+    if (!folder.empty() && fs::exists(folder / name, error)) return true;
+  return false;
+}
+
 // llama.cpp loads a model without a tokenizer for programs that give it ids.
 std::vector<std::string> add_vocabulary(const fs::path& folder, int64_t vocab_size,
                                         Metadata& metadata) {
-  const bool has_tokenizer = !folder.empty() && (fs::exists(folder / "tokenizer.json") ||
-                                                 fs::exists(folder / "tokenizer.model") ||
-                                                 fs::exists(folder / "spiece.model"));
-  if (has_tokenizer) return add_tokenizer(folder, vocab_size, metadata);
+  if (has_tokenizer(folder)) return add_tokenizer(folder, vocab_size, metadata);
   metadata.set("tokenizer.ggml.model", std::string("none"));
   return {"the folder has no tokenizer, so programs must give ids of tokens"};
 }
 
-// "NAME-Q4_K_M.gguf", as programs that list GGUF files expect.
-std::string file_name(const std::string& name, GgufMix mix) {
-  std::string kind(base::word_of(mix));
-  for (char& letter : kind) letter = static_cast<char>(std::toupper(letter));
-  return fmt::format("{}-{}.gguf", name, kind);
+int64_t texts_in(const Metadata& metadata, int64_t bytes_of_text, int64_t copies) {
+  int64_t bytes = 0;
+  for (const auto& [key, value] : metadata.pairs())
+    if (const auto* texts = std::get_if<std::vector<std::string>>(&value))
+      for (const std::string& text : *texts) bytes += bytes_of_text + copies * std::ssize(text);
+  return bytes;
 }
+// A text's own size, with what its memory is rounded up by.
+int64_t held_bytes(const Metadata& metadata) { return texts_in(metadata, 48, 1); }
+// The most that reading a tokenizer takes, in documents of JSON: measured on SmolLM2's, of 49,152
+// tokens and as many merges.
+int64_t tokenizer_bytes(const Metadata& metadata) { return texts_in(metadata, 320, 6); }
 
 // The types that files have for a tensor, each once.
 struct WantedType {
@@ -116,23 +127,22 @@ class GgufExporter::Impl {
       : source_(source),
         model_(models::gguf_model(config_of(source), source.config())),
         pieces_(source, model_) {
-    Metadata common;
-    add_general_keys(model_, name, source.companions(), common);
-    for (const auto& [key, value] : model_.hyper_parameters.pairs()) common.set(key, value);
+    add_general_keys(model_, name, source.companions(), metadata_);
+    for (const auto& [key, value] : model_.hyper_parameters.pairs()) metadata_.set(key, value);
     plan_.differences = model_.differences;
     for (std::string& note :
-         add_vocabulary(source.companions(), config_of(source).vocab_size, common))
+         add_vocabulary(source.companions(), config_of(source).vocab_size, metadata_))
       plan_.differences.push_back(std::move(note));
-    common.set("general.quantization_version", kQuantizationVersion);
+    metadata_.set("general.quantization_version", kQuantizationVersion);
     for (const GgufMix mix : mixes) {
       GgufOutput& output = outputs_.emplace_back();
-      output.name = file_name(name, mix);
-      output.metadata = common;
-      output.metadata.set("general.file_type", static_cast<uint32_t>(mix));
+      output.name = gguf_file_name(name, mix);
+      output.mix = mix;
       const auto types = mixed_types(mix, model_, config_of(source));
       for (size_t i = 0; i < types.size(); ++i)
         output.tensors.push_back({model_.tensors[i].name, model_.tensors[i].shape, types[i]});
     }
+    add_modelfile();
     make_plan();
   }
 
@@ -145,29 +155,50 @@ class GgufExporter::Impl {
     std::vector<std::unique_ptr<GgufWriter>> writers;
     for (const GgufOutput& file : outputs_)
       writers.push_back(std::make_unique<GgufWriter>(transaction.staging() / file.name,
-                                                     file.metadata, file.tensors));
+                                                     metadata_of(file), file.tensors));
     stream(writers);
     for (const auto& writer : writers) writer->finish();
+    if (!modelfile_.empty())
+      base::write_file_atomically(transaction.staging() / "Modelfile", modelfile_);
     // An earlier check found at most an empty folder there.
     transaction.commit(formats::DirectoryTransaction::IfExists::replace);
     return {plan_.result_bytes, base::seconds_since(start)};
   }
 
  private:
+  Metadata metadata_of(const GgufOutput& file) const {
+    Metadata metadata = metadata_;
+    metadata.set("general.file_type", static_cast<uint32_t>(file.mix));
+    return metadata;
+  }
+
+  // Of the first file, from which Ollama makes a model.
+  void add_modelfile() {
+    if (!has_tokenizer(source_.companions())) return;
+    Modelfile made =
+        modelfile(source_.companions(), config_of(source_).vocab_size, outputs_.front().name);
+    modelfile_ = std::move(made.text);
+    for (std::string& note : made.notes) plan_.differences.push_back(std::move(note));
+  }
+
   void make_plan() {
     plan_.architecture = model_.architecture;
     plan_.tensors = std::ssize(model_.tensors);
     plan_.source_bytes = source_.stored_bytes();
     for (const GgufOutput& output : outputs_) {
       plan_.files.push_back(output.name);
-      plan_.result_bytes += output.bytes();
+      plan_.result_bytes += formats::gguf_file_bytes(metadata_of(output), output.tensors);
     }
+    plan_.result_bytes += std::ssize(modelfile_);
     for (const GgufPiece& piece : pieces_.pieces())
       block_bytes_ = std::max(block_bytes_, bytes_of(piece));
     const GgufPieceSizes& sizes = pieces_.sizes();
-    plan_.buffer_bytes =
+    const int64_t streaming =
         int64_t{kPieceWorkers} *
         ((sizes.values + sizes.source) * int64_t{sizeof(float)} + block_bytes_ + sizes.read_bytes);
+    // What reading the tokenizer takes is given back before the buffers are made.
+    plan_.buffer_bytes =
+        std::max(2 * held_bytes(metadata_) + streaming, tokenizer_bytes(metadata_));
   }
 
   // Of a piece in all types that files want.
@@ -226,7 +257,9 @@ class GgufExporter::Impl {
   const WeightSource& source_;
   models::GgufModel model_;
   GgufPieces pieces_;
+  Metadata metadata_;  // of all files, without the type
   std::vector<GgufOutput> outputs_;
+  std::string modelfile_;
   GgufExportPlan plan_;
   int64_t block_bytes_ = 0;  // of a piece, at most
 };

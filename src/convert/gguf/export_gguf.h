@@ -1,6 +1,6 @@
 // Writes a model as GGUF files, one for each kind asked for, in one pass over its weights: pieces
 // of 1 MiB are read and quantised by two threads in buffers that are planned before anything is
-// read, whatever the model's size.
+// read, whatever the model's size. Next to them is a Modelfile for Ollama.
 #pragma once
 
 #include <filesystem>

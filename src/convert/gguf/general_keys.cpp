@@ -1,16 +1,23 @@
 #include "convert/gguf/general_keys.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
+
+#include "base/json.h"
+#include "formats/folder/base_card.h"
 
 namespace snug::convert {
 namespace {
 
+namespace fs = std::filesystem;
 using models::GgufModel;
 using models::GgufTensor;
 
@@ -34,6 +41,36 @@ std::string readable_count(double count) {
   const double whole = std::nearbyint(scaled);
   const int digits = whole == 0 ? 0 : whole < 10 ? 1 : 2;
   return fmt::format("{:.{}f}{}", scaled, std::max(2 - digits, 0), unit);
+}
+
+void add_licence(const fs::path& folder, formats::Metadata& metadata) {
+  const formats::BaseCard card = formats::base_card(folder);
+  const auto set = [&](const char* key, std::string text) {
+    if (!text.empty()) metadata.set(key, std::move(text));
+  };
+  set("general.license", fmt::format("{}", fmt::join(card.licences, ",")));
+  set("general.license.name", card.licence_name);
+  set("general.license.link", card.licence_link);
+  if (!card.languages.empty()) metadata.set("general.languages", card.languages);
+}
+
+// How the model's makers draw tokens, which llama.cpp takes for its defaults.
+void add_sampling(const fs::path& folder, formats::Metadata& metadata) {
+  std::error_code error;
+  if (!fs::exists(folder / "generation_config.json", error)) return;
+  const nlohmann::json config = base::read_json_file(folder / "generation_config.json");
+  constexpr std::array kNumbers{std::pair("top_p", "general.sampling.top_p"),
+                                std::pair("min_p", "general.sampling.min_p"),
+                                std::pair("temperature", "general.sampling.temp"),
+                                std::pair("repetition_penalty", "general.sampling.penalty_repeat")};
+  const auto number = [&](const char* key) {
+    const auto found = config.find(key);
+    return found != config.end() && found->is_number() ? &*found : nullptr;
+  };
+  if (const auto* top_k = number("top_k"))
+    metadata.set("general.sampling.top_k", top_k->get<int32_t>());
+  for (const auto& [key, name] : kNumbers)
+    if (const auto* value = number(key)) metadata.set(name, value->get<float>());
 }
 
 }  // namespace
@@ -84,12 +121,15 @@ std::string title_of(const std::string& name) {
   return title;
 }
 
-void add_general_keys(const GgufModel& model, const std::string& name,
-                      const std::filesystem::path& /*folder*/, formats::Metadata& metadata) {
+void add_general_keys(const GgufModel& model, const std::string& name, const fs::path& folder,
+                      formats::Metadata& metadata) {
   metadata.set("general.architecture", model.architecture);
   metadata.set("general.type", std::string("model"));
   metadata.set("general.name", title_of(name));
   metadata.set("general.size_label", size_label(model));
+  if (folder.empty()) return;
+  add_licence(folder, metadata);
+  add_sampling(folder, metadata);
 }
 
 }  // namespace snug::convert

@@ -9,8 +9,9 @@
 
 namespace snug::convert {
 
-// general.architecture, type, name, size_label, and from the front matter of the folder's README.md
-// license, base_model.*, tags and languages. `folder` may be empty.
+// general.architecture, type, name and size_label; from the folder's README.md or licence file
+// general.license and languages; from its generation_config.json general.sampling.*. `folder` may
+// be empty.
 void add_general_keys(const models::GgufModel& model, const std::string& name,
                       const std::filesystem::path& folder, formats::Metadata& metadata);
 

@@ -237,6 +237,13 @@ class AdapterChanges::Finder {
       change_of(name).whole = values;
     }
     for (const std::string& name : adapter_.saved()) {
+      // "lm_head", where the model has the name of an earlier version of transformers.
+      const bool is_renamed =
+          name != head_ && std::ranges::count(formats::names_of(head_), name) > 0;
+      if (is_renamed && !stack_.tied_head) {
+        replace(name, base_tensor(name), head_);
+        continue;
+      }
       const bool is_table =
           name == embedding_ || std::ranges::count(formats::names_of(head_), name);
       if (is_table || std::ranges::count(from_adapter, name) > 0) continue;
