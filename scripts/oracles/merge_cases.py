@@ -1,6 +1,6 @@
 """The adapters that check_merge merges: twenty and more of PEFT and of `snug train`, on models of the goldens. Everything is drawn from seeds.
 
-A case's folder has `base`, `adapter`, and, where the base is in 4 bits, `base_nf4`. What PyTorch makes of it is in check_merge.
+A case's folder has `base`, `adapter`, the same in the folder of a run in fp32 (`run/adapter`), and, where the base is in 4 bits, `base_nf4`. What PyTorch makes of it is in check_merge.
 """
 
 import dataclasses
@@ -243,8 +243,15 @@ def train_with_snug(case: Case, folder: pathlib.Path, snug: str) -> None:
         subprocess.run([snug, "quantize", f"model={folder / 'base'}", f"output_dir={folder / 'base_nf4'}", *nested], check=True, capture_output=True)
 
 
+def write_run(folder: pathlib.Path) -> None:
+    """What tells `snug merge` that the adapter was trained in fp32, so that drifts are compared in it, whatever type is written."""
+    shutil.copytree(folder / "adapter", folder / "run/adapter")
+    (folder / "run/.snug_run.json").write_text("{}")
+    (folder / "run/recipe.yaml").write_text("compute_dtype: fp32\n")
+
+
 def build(case: Case, folder: pathlib.Path, snug: str) -> None:
-    if (folder / "data.jsonl").exists() and (folder / "adapter").exists():
+    if (folder / "run/adapter").exists():
         return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -256,3 +263,5 @@ def build(case: Case, folder: pathlib.Path, snug: str) -> None:
         train_with_peft(case, folder)
     if case.train:
         train_with_snug(case, folder, snug)
+    else:
+        write_run(folder)
