@@ -9,6 +9,8 @@
 #include "base/byte_size.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/merge_card.h"
+#include "convert/folder/model_card.h"
 #include "convert/folder/quantize_folder.h"
 #include "formats/folder/staging_folder.h"
 #include "plan/choice/fit.h"
@@ -174,7 +176,9 @@ class Maker {
   }
 
   void keep() {
-    base::rename_durably(staging_->fresh() / base::word_of(outcome_.result().base), job_.output());
+    const fs::path kept = staging_->fresh() / base::word_of(outcome_.result().base);
+    convert::write_model_card(kept, merge_card(job_, outcome_));
+    base::rename_durably(kept, job_.output());
     staging_->remove();
   }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/words.h"
+#include "convert/folder/model_card.h"
 #include "convert/gguf/tokenizer_in.h"
 #include "formats/folder/staging_folder.h"
 #include "formats/gguf/ggml_type.h"
@@ -28,6 +29,21 @@ int64_t tokenizer_bytes(const formats::Metadata& metadata) {
     if (const auto* texts = std::get_if<std::vector<std::string>>(&value))
       for (const std::string& text : *texts) bytes += kBytesOfText + kCopies * std::ssize(text);
   return bytes;
+}
+
+// With what the file says of its licence and its languages.
+CardInputs import_card(const GgufWeights& weights, const GgufImportPlan& plan,
+                       const fs::path& output) {
+  CardInputs card{.kind = CardKind::imported,
+                  .title = title_of_folder(output),
+                  .model = weights.file().path(),
+                  .types = {std::string(base::name_of(plan.dtype))}};
+  const formats::Metadata& metadata = weights.file().metadata();
+  if (const auto* value = metadata.find("general.license"))
+    if (const auto* text = std::get_if<std::string>(value)) card.licence = *text;
+  if (const auto* value = metadata.find("general.languages"))
+    if (const auto* texts = std::get_if<std::vector<std::string>>(value)) card.languages = *texts;
+  return card;
 }
 
 }  // namespace
@@ -72,6 +88,9 @@ FolderReport GgufImporter::write(const fs::path& output) const {
   runtime::release_freed_memory();
   WriteOptions options = options_;
   options.companions = {staging.fresh()};
+  options.complete = [&](const fs::path& folder) {
+    write_model_card(folder, import_card(weights_, plan_, output));
+  };
   return write_folder(weights_, options, output);
 }
 
