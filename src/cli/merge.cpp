@@ -26,7 +26,7 @@ int merge(const Request& request) {
                                        {"tensors", plan.tensors},
                                        {"changed", plan.changed}},
                               .source = job.inputs.model.string(),
-                              .costs = merge_costs(job),
+                              .costs = merge_costs(job, text),
                               .write = {}};
   conversion.write = [&] {
     outcome = make_merged(job, text, [&](const std::string& line) {

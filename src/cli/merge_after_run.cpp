@@ -7,7 +7,9 @@
 
 #include "base/byte_size.h"
 #include "base/console.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "base/json_parser.h"
 #include "cli/merge_report.h"
 #include "formats/folder/directory_transaction.h"
 #include "train/run_folder.h"
@@ -19,7 +21,10 @@ namespace fs = std::filesystem;
 
 void add_to_measured(const fs::path& folder, const nlohmann::ordered_json& merge) {
   const fs::path path = folder / train::RunFolder::kMeasured;
-  auto measured = nlohmann::ordered_json::parse(base::read_text_file(path));
+  auto measured = base::parse_ordered_json(
+      base::read_text_file(path), [&](const std::string& problem, size_t offset) {
+        base::throw_user_error("{}: {} at byte {}", path.string(), problem, offset);
+      });
   measured["merge"] = merge;
   base::write_file_atomically(path, measured.dump(2) + "\n");
 }
@@ -31,11 +36,11 @@ void check_merge_of_run(const formats::Recipe& recipe) { merge_variants_of_run(r
 int merge_after_run(const formats::Recipe& recipe) {
   const MergeJob job = merge_job_of_run(recipe);
   if (base::is_there(job.output())) formats::remove_directory(job.output());
-  const convert::FolderCosts costs = merge_costs(job);
+  const MergeText text = merge_text(job);
+  const convert::FolderCosts costs = merge_costs(job, text);
   base::say("merges the adapter into {}: writes {} at most, with {} of buffers",
             job.inputs.model.string(), base::readable_byte_size(costs.result_bytes),
             base::readable_byte_size(costs.buffer_bytes));
-  const MergeText text = merge_text(job);
   const MergeOutcome outcome =
       make_merged(job, text, [](const std::string& line) { base::say("{}", line); });
   for (const std::string& line : drift_lines(job, outcome)) base::say("{}", line);

@@ -26,7 +26,8 @@ convert::CardInputs merge_card(const MergeJob& job, const MergeOutcome& outcome)
                            .model = job.inputs.model,
                            .model_name = job.recipe.model,
                            .adapter = job.inputs.adapter};
-  card.has_encoder = models::find_model(job.inputs.model.string()).config.has_encoder();
+  card.has_encoder = job.does_not_run.empty() &&
+                     models::find_model(job.inputs.model.string()).config.has_encoder();
   for (size_t i = 0; i < outcome.variants.size(); ++i)
     if (outcome.variants[i].drift)
       card.drifts.push_back(card_drift(outcome.variants[i], i == outcome.kept));

@@ -130,8 +130,26 @@ void add_variants(MergeJob& job, const models::ModelSource& model, const Storage
         "in 16 bits, a merge into that is compared with it";
 }
 
+// A model that Snug merges tensor by tensor and does not run: the text part of a multimodal one, or
+// one of another family. What is wrong with its folder the merge says.
+MergeJob without_running(MergeJob job, const base::UserError& why) {
+  if (job.recipe.load_in_4bit || !job.recipe.base.empty() ||
+      job.recipe.merge_into != MergeInto::automatic)
+    throw base::UserError(why);
+  const std::string message = why.what();
+  job.does_not_run = message.substr(0, message.find("; "));
+  job.trained = trained_recipe(job, {});
+  job.variants = {{MergedInto::model, job.inputs.model}};
+  return job;
+}
+
 MergeJob complete(MergeJob job) {
-  const models::ModelSource model = models::find_model(job.inputs.model.string());
+  models::ModelSource model;
+  try {
+    model = models::find_model(job.inputs.model.string());
+  } catch (const base::UserError& error) {
+    return without_running(std::move(job), error);
+  }
   const Storage storage = storage_of(job, model.config);
   job.trained = trained_recipe(job, storage);
   add_variants(job, model, storage);

@@ -41,6 +41,7 @@ struct MergeJob {
   formats::Recipe trained{};             // for inference: the model as it was trained
   std::vector<MergeVariant> variants{};  // at least one
   std::string single_because{};          // why a model in 4 bits has one variant alone
+  std::string does_not_run{};            // why Snug does not run the model; empty: it does
 
   std::filesystem::path output() const;
 };

@@ -44,6 +44,15 @@ void add(FolderCosts& sum, const FolderCosts& costs) {
   sum.buffer_bytes = std::max(sum.buffer_bytes, costs.buffer_bytes);
 }
 
+FolderCosts folder_costs(const MergeJob& job) {
+  FolderCosts costs;
+  for (const MergeVariant& variant : job.variants) {
+    if (variant.quantises) add(costs, quantizer_of(job, variant).plan());
+    add(costs, convert::FolderMerger(inputs_of(job, variant.model)).plan());
+  }
+  return costs;
+}
+
 // Of a refusal, whose further ones say how another job would fit.
 std::string first_sentence(const base::UserError& error) {
   const std::string message = error.what();
@@ -81,7 +90,7 @@ class Maker {
   }
 
   MergeOutcome run() {
-    convert::check_output(job_.output(), merge_costs(job_).result_bytes);
+    convert::check_output(job_.output(), folder_costs(job_).result_bytes);
     if (outcome_.not_measured.empty()) run_trained();
     if (!outcome_.not_measured.empty()) leave_out_what_cannot_be_compared();
     stage();
@@ -205,11 +214,15 @@ convert::FolderReport MergeOutcome::report() const {
   return sum;
 }
 
-FolderCosts merge_costs(const MergeJob& job) {
-  FolderCosts costs;
-  for (const MergeVariant& variant : job.variants) {
-    if (variant.quantises) add(costs, quantizer_of(job, variant).plan());
-    add(costs, convert::FolderMerger(inputs_of(job, variant.model)).plan());
+FolderCosts merge_costs(const MergeJob& job, const MergeText& text) {
+  FolderCosts costs = folder_costs(job);
+  if (text.documents.empty()) return costs;
+  try {
+    const auto memory = generate::planned_drift_memory(job.trained, text.documents);
+    costs.buffer_bytes = std::max(costs.buffer_bytes, memory.arena_bytes);
+  } catch (const base::UserError& error) {
+    // Then it is not compared, which the merge says.
+    if (error.exit_code() != plan::kDoesNotFitExitCode) throw;
   }
   return costs;
 }

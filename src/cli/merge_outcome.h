@@ -44,8 +44,9 @@ struct MergeOutcome {
   convert::FolderReport report() const;
 };
 
-// What all folders of the job need.
-convert::FolderCosts merge_costs(const MergeJob& job);
+// What all folders of the job need, and the model that runs for the comparison, of which only one
+// is in memory at a time.
+convert::FolderCosts merge_costs(const MergeJob& job, const MergeText& text);
 
 using SayLine = std::function<void(const std::string&)>;
 

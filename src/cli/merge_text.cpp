@@ -56,6 +56,7 @@ bool is_there(const DataEntry& entry) {
 }
 
 std::string why_none(const MergeJob& job, const Recipe& text) {
+  if (!job.does_not_run.empty()) return "for it the model must run here: " + job.does_not_run;
   if (job.recipe.drift_tokens == 0) return "drift_tokens=0 asks for none";
   if (!text.evaluates())
     return fmt::format("{}; {}",

@@ -47,7 +47,29 @@ formats::Recipe recipe_of_folder(formats::Recipe recipe, const std::string& fold
   return recipe;
 }
 
+// For the longest of the documents.
+plan::InferenceShape shape_of_documents(const models::ModelConfig& model,
+                                        std::span<const ComparedDocument> documents) {
+  int64_t decoder = 0;
+  int64_t encoder = 0;
+  for (const ComparedDocument& document : documents) {
+    const int64_t repeated = model.repeats_prompt ? std::ssize(document.encoder_ids) : 0;
+    decoder = std::max(decoder, std::ssize(document.ids) + repeated);
+    encoder = std::max(encoder, std::ssize(document.encoder_ids));
+  }
+  return score_shape(decoder, encoder);
+}
+
 }  // namespace
+
+InferenceMemory planned_drift_memory(const formats::Recipe& recipe,
+                                     std::span<const ComparedDocument> documents) {
+  const models::ModelConfig model = runtime::open_model(recipe).config;
+  InferenceMemory memory = planned_memory(recipe, model, shape_of_documents(model, documents));
+  // A row of the file's logits, next to the model's own.
+  memory.arena_bytes += model.vocab_size * static_cast<int64_t>(sizeof(float));
+  return memory;
+}
 
 void DriftSums::add(std::span<const float> trained, std::span<const float> other, int32_t next) {
   SNUG_CHECK_EQ(trained.size(), other.size());
@@ -95,19 +117,8 @@ TrainedOutputs::TrainedOutputs(formats::Recipe recipe, std::vector<ComparedDocum
   kept_.reserve(costs_.kept_bytes);
 }
 
-plan::InferenceShape TrainedOutputs::shape() const {
-  int64_t decoder = 0;
-  int64_t encoder = 0;
-  for (const ComparedDocument& document : documents_) {
-    const int64_t repeated = model_.config.repeats_prompt ? std::ssize(document.encoder_ids) : 0;
-    decoder = std::max(decoder, std::ssize(document.ids) + repeated);
-    encoder = std::max(encoder, std::ssize(document.encoder_ids));
-  }
-  return score_shape(decoder, encoder);
-}
-
 void TrainedOutputs::compute() {
-  Inference inference(recipe_, model_, shape());
+  Inference inference(recipe_, model_, shape_of_documents(model_.config, documents_));
   arena_bytes_ = inference.arena_bytes();
   compute_type_ = inference.compute_type();
   for (const ComparedDocument& document : documents_)
@@ -124,7 +135,7 @@ Drift TrainedOutputs::compare(const std::string& folder) const {
   if (model.config.vocab_size != model_.config.vocab_size)
     base::throw_user_error("{} has {} tokens, and the trained model {}, so they are not compared",
                            folder, model.config.vocab_size, model_.config.vocab_size);
-  Inference inference(recipe, std::move(model), shape());
+  Inference inference(recipe, std::move(model), shape_of_documents(model_.config, documents_));
   arena_bytes_ = inference.arena_bytes();
   DriftSums sums;
   std::vector<float> trained(static_cast<size_t>(model_.config.vocab_size));

@@ -49,6 +49,11 @@ struct DriftCosts {
   int64_t row_bytes = 0;   // of memory, next to a model that is open for inference
 };
 
+// The memory that the trained model of `recipe` takes; the others that are compared take no more.
+// Reads no weights. Throws UserError as Inference does for what does not fit.
+InferenceMemory planned_drift_memory(const formats::Recipe& recipe,
+                                     std::span<const ComparedDocument> documents);
+
 class TrainedOutputs {
  public:
   // `recipe` names the trained model with its adapter and how it is stored; its keys of inference
@@ -67,8 +72,6 @@ class TrainedOutputs {
   base::DType compute_type() const { return compute_type_; }
 
  private:
-  plan::InferenceShape shape() const;
-
   formats::Recipe recipe_;
   models::ModelSource model_;
   std::vector<ComparedDocument> documents_;

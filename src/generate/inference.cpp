@@ -45,6 +45,16 @@ plan::PlannedInference checked_plan(const plan::InferenceInputs& inputs,
 
 }  // namespace
 
+InferenceMemory planned_memory(const formats::Recipe& recipe, const models::ModelConfig& model,
+                               const plan::InferenceShape& shape) {
+  const std::unique_ptr<backends::Backend> backend = open_backend(recipe, model);
+  const plan::PlannedInference planned = checked_plan({recipe, model, *backend, shape}, *backend);
+  const int64_t on_device = planned.document.device.report.peak_bytes;
+  return {
+      .arena_bytes = planned.document.host.report.peak_bytes + (backend->device() ? 0 : on_device),
+      .process_bytes = runtime::rehearse(planned.job, *backend).outside_bytes};
+}
+
 Inference::Inference(const formats::Recipe& recipe, models::ModelSource model,
                      const plan::InferenceShape& shape)
     : model_(std::move(model)), session_(open_backend(recipe, model_.config)) {

@@ -12,6 +12,16 @@
 
 namespace snug::generate {
 
+// What opening a model for inference takes of this machine's memory.
+struct InferenceMemory {
+  int64_t arena_bytes = 0;    // arenas that are on the host
+  int64_t process_bytes = 0;  // everything else that the process will hold
+};
+// The same, as it is planned, with what the process needs next to the arenas made already. Throws
+// UserError as Inference does for what does not fit. Reads no weights.
+InferenceMemory planned_memory(const formats::Recipe& recipe, const models::ModelConfig& model,
+                               const plan::InferenceShape& shape);
+
 class Inference {
  public:
   // Plans within the recipe's budget, then allocates exactly what was planned and loads the weights

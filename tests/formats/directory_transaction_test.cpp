@@ -92,7 +92,8 @@ TEST(DirectoryTransaction, ExistingTargetsAreKeptOrReplaced) {
   EXPECT_EQ(folder.count(), 1U);
 }
 
-// Folders that something was added to or changed in, links, and files, whoever made them.
+// Folders that something was added to or changed in, and files, whoever made them. A link stays:
+// what it leads to is replaced.
 TEST(DirectoryTransaction, WhatSnugDidNotWriteIsKeptUnderAnotherName) {
   const TemporaryFolder folder;
   const auto replace = [&](const std::string& name) {
@@ -107,13 +108,15 @@ TEST(DirectoryTransaction, WhatSnugDidNotWriteIsKeptUnderAnotherName) {
   folder.write("foreign/f", "mine");
   folder.write("file", "mine");
   fs::create_directory_symlink(folder / "own", folder / "link");
-  for (const char* name : {"own", "added", "changed", "foreign", "file", "link"}) replace(name);
+  for (const char* name : {"own", "added", "changed", "foreign", "file"}) replace(name);
   EXPECT_FALSE(fs::exists(folder / "own.kept-1"));
   EXPECT_EQ(base::read_text_file(folder / "added.kept-1/sub/notes"), "mine");
   EXPECT_EQ(base::read_text_file(folder / "changed.kept-1/f"), "mine, longer");
   EXPECT_EQ(base::read_text_file(folder / "foreign.kept-1/f"), "mine");
   EXPECT_EQ(base::read_text_file(folder / "file.kept-1"), "mine");
-  EXPECT_EQ(fs::read_symlink(folder / "link.kept-1"), folder / "own");
+  replace("link");
+  EXPECT_EQ(fs::read_symlink(folder / "link"), folder / "own");
+  EXPECT_FALSE(fs::exists(folder / "own.kept-1"));
   folder.write("added/sub/notes", "mine again");
   replace("added");
   EXPECT_EQ(base::read_text_file(folder / "added.kept-2/sub/notes"), "mine again");

@@ -83,10 +83,10 @@ struct WantedType {
   GgmlType type = GgmlType::f32;
   std::vector<size_t> files;
 };
-std::vector<WantedType> wanted_types(const std::vector<GgufOutput>& outputs, size_t tensor) {
+std::vector<WantedType> wanted_types(const std::vector<GgufOutput>& results, size_t tensor) {
   std::vector<WantedType> wanted;
-  for (size_t file = 0; file < outputs.size(); ++file) {
-    const GgmlType type = outputs[file].tensors[tensor].type;
+  for (size_t file = 0; file < results.size(); ++file) {
+    const GgmlType type = results[file].tensors[tensor].type;
     const auto same = std::ranges::find(wanted, type, &WantedType::type);
     if (same == wanted.end())
       wanted.push_back({type, {file}});

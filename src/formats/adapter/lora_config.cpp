@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -75,10 +76,6 @@ bool is_neutral(const json& value) {
          (value.is_number() && value == 0);
 }
 
-bool has_entries(const base::JsonObject& config, std::string_view key) {
-  return config.has(key) && !is_neutral(config.value()[std::string(key)]);
-}
-
 constexpr std::string_view kMergeFirst =
     "Merge the adapter into its model with PEFT (merge_and_unload) and use that model, or train "
     "the "
@@ -128,14 +125,15 @@ std::vector<std::string> read_target_modules(const base::JsonObject& config,
 
 // The sizes of modules in the file that differ from the default. Patterns are matched with the
 // file's own names.
-LoraSizes read_sizes(const base::JsonObject& config, const std::vector<std::string>& modules,
+LoraSizes read_sizes(const base::JsonObject& config,
+                     const std::function<std::vector<std::string>()>& modules,
                      const LoraConfig& lora, const std::string& text) {
   const LoraPatterns ranks(config, "rank_pattern", text);
   const LoraPatterns alphas(config, "alpha_pattern", text);
   LoraSizes sizes;
   if (ranks.empty() && alphas.empty()) return sizes;
   const LoraSize plain{lora.r, lora.alpha};
-  for (const std::string& module : modules) {
+  for (const std::string& module : modules()) {
     const double rank = ranks.of(module).value_or(static_cast<double>(lora.r));
     if (rank != std::floor(rank))
       config.fail("rank_pattern",
@@ -218,9 +216,8 @@ LoraConfig read_lora_config(const fs::path& folder, OtherParts others) {
   lora.ties_tables = config.boolean_or("ensure_weight_tying", false);
   lora.ties_adapters = ties_adapters(config);
   check_values(config, lora);
-  const bool has_patterns =
-      has_entries(config, "rank_pattern") || has_entries(config, "alpha_pattern");
-  if (has_patterns) lora.sizes = read_sizes(config, stored_modules(folder, others), lora, text);
+  lora.sizes = read_sizes(
+      config, [&] { return stored_modules(folder, others); }, lora, text);
   return lora;
 }
 

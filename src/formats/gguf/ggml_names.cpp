@@ -9,7 +9,7 @@ namespace snug::formats {
 namespace {
 
 // By number; those that were given up, and never used, have no name.
-constexpr std::array<std::string_view, 43> kNames{
+constexpr std::array<std::string_view, 43> kTypeNames{
     "F32",   "F16",        "Q4_0",       "Q4_1",       "Q4_2",     "Q4_3",     "Q5_0",
     "Q5_1",  "Q8_0",       "Q8_1",       "Q2_K",       "Q3_K",     "Q4_K",     "Q5_K",
     "Q6_K",  "Q8_K",       "IQ2_XXS",    "IQ2_XS",     "IQ3_XXS",  "IQ1_S",    "IQ4_NL",
@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 43> kNames{
 }  // namespace
 
 std::string ggml_type_name(uint32_t number) {
-  if (number < kNames.size()) return std::string(kNames[number]);
+  if (number < kTypeNames.size()) return std::string(kTypeNames[number]);
   return fmt::format("of type number {}", number);
 }
 

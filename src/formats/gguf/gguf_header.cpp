@@ -79,9 +79,9 @@ void require_version(const base::File& file, uint32_t version) {
                      version));
 }
 
-class HeaderReader {
+class GgufHeaderReader {
  public:
-  explicit HeaderReader(const base::File& file) : file_(file), bytes_(file) {}
+  explicit GgufHeaderReader(const base::File& file) : file_(file), bytes_(file) {}
 
   GgufHeader read() {
     bytes_.value<uint32_t>("the first bytes");  // "GGUF"
@@ -336,7 +336,7 @@ int64_t GgufTensorInfo::elements() const {
 
 GgufHeader read_gguf_header(const base::File& file) {
   require_gguf(file);
-  return HeaderReader(file).read();
+  return GgufHeaderReader(file).read();
 }
 
 }  // namespace snug::formats
