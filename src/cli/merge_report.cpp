@@ -34,7 +34,18 @@ void add_table(std::vector<std::string>& lines, const MergeOutcome& outcome) {
   for (const MergedVariant& variant : outcome.variants) lines.push_back(row(variant));
 }
 
-bool rounds(const MergeJob& job) { return job.inputs.options.dtype != base::DType::f32; }
+// Of what rounds, what a command can change: the type of the written weights, and outside a run the
+// type in which both are computed. In 16 bits W x + s B A x and (W + s B A) x round differently.
+std::string remedy_of_rounding(const MergeJob& job, const MergeOutcome& outcome) {
+  const bool computes_in_fp32 = outcome.compute_dtype == "fp32";
+  if (!computes_in_fp32 && job.run)
+    return fmt::format(
+        "part of it is how {}, in which the run computed, rounds activations, whatever is merged; ",
+        outcome.compute_dtype);
+  if (!computes_in_fp32 || job.inputs.options.dtype != base::DType::f32)
+    return "dtype=fp32 rounds no weight, and compares in fp32; ";
+  return "";
+}
 
 // What makes the drift smaller, of what was not done.
 std::string remedy(const MergeJob& job, const MergeOutcome& outcome) {
@@ -42,7 +53,7 @@ std::string remedy(const MergeJob& job, const MergeOutcome& outcome) {
   std::string remedies;
   if (kept == MergedInto::sixteen_bit)
     remedies += "merge_into=nf4 merges into the values on which the adapter was trained; ";
-  if (rounds(job)) remedies += "dtype=fp32 rounds no weight; ";
+  remedies += remedy_of_rounding(job, outcome);
   return fmt::format(
       "{}the adapter itself, applied to its model, is what was trained; max_drift={:.2g} accepts "
       "this",

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/console.h"
 #include "base/error.h"
@@ -83,6 +85,20 @@ std::optional<std::string> nearest_preset(std::string_view word) {
       name, formats::hub_cache_folder().string(), hub->download_command(), shape);
 }
 
+// A command that opens a model, and what it makes of it, several times says it once.
+void say_unknown_keys(const std::filesystem::path& path, const std::vector<std::string>& unknown) {
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  if (unknown.empty()) return;
+  const std::string names = fmt::format("{}", fmt::join(unknown, ", "));
+  {
+    const std::lock_guard lock(mutex);
+    if (!said.insert(names).second) return;
+  }
+  base::say("{}: snug knows nothing of {}; if that is part of the network, results are not its own",
+            path.string(), names);
+}
+
 }  // namespace
 
 ModelConfig with_layers(ModelConfig config, int64_t layers) {
@@ -121,10 +137,7 @@ ModelSource find_model(const std::string& name_or_folder) {
         folder.string(), formats::advice_on_model_folder(folder));
   const auto json = base::read_json_file(path);
   ModelConfig config = parse_config_object(base::JsonObject(json, path.string()));
-  if (const auto unknown = unknown_keys(json); !unknown.empty())
-    base::say(
-        "{}: snug knows nothing of {}; if that is part of the network, results are not its own",
-        path.string(), fmt::join(unknown, ", "));
+  say_unknown_keys(path, unknown_keys(json));
   config.stored = stored_nf4(folder, config);
   if (has_head_of_its_own(folder, config)) {
     config.tied_embeddings = false;
