@@ -3,8 +3,8 @@
 
 #include "cli/convert_folder.h"
 #include "cli/verbs.h"
-#include "formats/recipe/recipe.h"
 #include "convert/folder/dequantize_folder.h"
+#include "formats/recipe/recipe.h"
 
 namespace snug::cli {
 

@@ -4,8 +4,8 @@
 #include "base/console.h"
 #include "cli/convert_folder.h"
 #include "cli/verbs.h"
-#include "formats/recipe/recipe.h"
 #include "convert/folder/quantize_folder.h"
+#include "formats/recipe/recipe.h"
 
 namespace snug::cli {
 

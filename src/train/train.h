@@ -16,8 +16,9 @@ using AfterRun = std::function<int(const formats::Recipe&)>;
 
 // Runs the whole job; of several ranks, this one's share of it (runtime/process/job_ranks.h).
 // Returns 0, or 128 + N when signal N (SIGINT, SIGTERM, SIGHUP) stopped it after saving a
-// checkpoint, after which `after` is not called. What is said goes to standard error and, from when it is there, to run.log in the
-// folder. Throws UserError; with exit code 3 when the job does not fit the budget.
+// checkpoint, after which `after` is not called. What is said goes to standard error and, from when
+// it is there, to run.log in the folder. Throws UserError; with exit code 3 when the job does not
+// fit the budget.
 int train(const formats::Recipe& recipe, const MeasureMachine& measure = {},
           const AfterRun& after = {});
 

@@ -17,9 +17,7 @@ using testing::contains;
 using testing::TemporaryFolder;
 using testing::user_error_of;
 
-fs::path golden_gguf(const char* name) {
-  return fs::path("tests/goldens/gguf") / name;
-}
+fs::path golden_gguf(const char* name) { return fs::path("tests/goldens/gguf") / name; }
 
 template <typename T>
 T value_at(const Metadata& metadata, std::string_view key) {

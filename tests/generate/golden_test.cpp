@@ -5,12 +5,12 @@
 #include "../train/golden_models.h"
 #include "base/temporary_folder.h"
 #include "comparison.h"
+#include "convert/folder/quantize_folder.h"
 #include "formats/folder/safetensors_writer.h"
 #include "formats/quantization/nf4.h"
 #include "formats/recipe/recipe.h"
 #include "generate/score.h"
 #include "golden_recipe.h"
-#include "convert/folder/quantize_folder.h"
 
 namespace snug::testing {
 namespace {

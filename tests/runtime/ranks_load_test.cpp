@@ -7,10 +7,10 @@
 
 #include "base/checksum.h"
 #include "base/temporary_folder.h"
+#include "convert/folder/quantize_folder.h"
 #include "formats/folder/tensor_index.h"
 #include "program/kinds/transfer/storage.h"
 #include "rank_runs.h"
-#include "convert/folder/quantize_folder.h"
 #include "runtime/execution/trace_check.h"
 #include "runtime/loading/load_weights.h"
 #include "runtime/loading/read_tensors.h"

@@ -13,12 +13,12 @@
 
 #include "base/json.h"
 #include "base/temporary_folder.h"
+#include "convert/folder/quantize_folder.h"
 #include "formats/folder/safetensors_writer.h"
 #include "formats/quantization/nf4.h"
 #include "formats/quantization/quant_state.h"
 #include "golden_tensors.h"
 #include "plan/job/storage_programs.h"
-#include "convert/folder/quantize_folder.h"
 #include "runtime/loading/load_weights.h"
 #include "runtime/loading/read_transposed.h"
 #include "runtime/loading/stored_weight.h"

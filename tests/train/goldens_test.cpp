@@ -4,10 +4,10 @@
 
 #include "../base/temporary_folder.h"
 #include "comparison.h"
+#include "convert/folder/quantize_folder.h"
 #include "golden_case.h"
 #include "golden_models.h"
 #include "program/work/target.h"
-#include "convert/folder/quantize_folder.h"
 
 namespace snug::test {
 namespace {

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <variant>
 
 #include "base/error.h"
 #include "base/file.h"

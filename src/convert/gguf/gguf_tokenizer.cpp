@@ -7,6 +7,7 @@
 #include <cmath>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "base/error.h"
 #include "text/unicode/utf8.h"

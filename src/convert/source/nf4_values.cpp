@@ -5,6 +5,7 @@
 #include "convert/source/nf4_values.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>

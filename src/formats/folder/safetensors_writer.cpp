@@ -4,6 +4,7 @@
 #include "base/temporary_file.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace snug::formats {
 namespace {

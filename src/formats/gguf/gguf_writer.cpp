@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <type_traits>
+#include <variant>
 
 #include "base/error.h"
 #include "base/temporary_file.h"

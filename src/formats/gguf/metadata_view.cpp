@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 #include <type_traits>
+#include <variant>
 
 #include "base/error.h"
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <variant>
 
 #include "models/families/families.h"
 #include "models/gguf/gguf_family.h"
@@ -150,10 +151,10 @@ std::vector<std::string> differences(const GgufFamily& family, const ModelConfig
     list.emplace_back("llama.cpp rounds the ends of yarn's ramp, which truncate=false does not");
   if (config.rope.scaling == RopeScaling::yarn &&
       (config.rope.beta_fast != kBetaFast || config.rope.beta_slow != kBetaSlow))
-    list.push_back(fmt::format("llama.cpp reads no beta_fast and beta_slow of yarn for {}: it has "
-                               "{} and {}, not {} and {}",
-                               family.architecture, kBetaFast, kBetaSlow, config.rope.beta_fast,
-                               config.rope.beta_slow));
+    list.push_back(fmt::format(
+        "llama.cpp reads no beta_fast and beta_slow of yarn for {}: it has "
+        "{} and {}, not {} and {}",
+        family.architecture, kBetaFast, kBetaSlow, config.rope.beta_fast, config.rope.beta_slow));
   if (config.gelu_tanh) return list;
   for (const Branch& branch : stack.layer(0).branches)
     if (const auto* mlp = std::get_if<Mlp>(&branch.block);

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <variant>
 
 #include "base/error.h"
 #include "formats/gguf/metadata_view.h"
