@@ -41,6 +41,7 @@ const std::vector<DataEntry>& read_entries(const Recipe& text) {
 
 std::string paths_of(const std::vector<DataEntry>& entries) {
   std::vector<std::string> paths;
+  paths.reserve(entries.size());
   for (const DataEntry& entry : entries) paths.push_back(entry.path);
   return fmt::format("{}", fmt::join(paths, ", "));
 }

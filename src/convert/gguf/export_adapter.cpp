@@ -156,6 +156,7 @@ class AdapterExporter::Impl {
       if (const WeightChange* change = changes_.of(tensor))
         by_weight[tensor.weight_name()] = &*change->lora;
     std::vector<std::string> left;
+    left.reserve(by_weight.size());
     for (const auto& [weight, change] : by_weight) left.push_back(weight);
     for (const GgufTensor& tensor : model_.tensors) {
       if (tensor.shape.size() < 2 || tensor.parts.empty()) continue;

@@ -136,6 +136,7 @@ class RopeImport {
     rope.scaling = RopeScaling::longrope;
     const auto written = [](const std::vector<float>& values) {
       std::vector<double> list;
+      list.reserve(values.size());
       for (const float value : values) list.push_back(std::stod(fmt::format("{}", value)));
       return list;
     };
