@@ -8,7 +8,7 @@
 
 #include "base/console.h"
 #include "base/error.h"
-#include "generate/generator.h"
+#include "engine/generator.h"
 #include "generate/prompt.h"
 #include "plan/document/profile_lines.h"
 #include "plan/time/calibration_file.h"
@@ -30,22 +30,23 @@ constexpr int64_t kProfiledTokens = 16;
 struct Rate {
   int64_t sequences = 0;
   int64_t new_tokens = 0;  // for each sequence
-  GenerationTimes times;
+  engine::GenerationTimes times;
 
   // The prefill yields the first token, so decoding makes one fewer.
   double step_seconds() const { return times.decode_seconds / static_cast<double>(new_tokens - 1); }
   double tokens_per_second() const { return static_cast<double>(sequences) / step_seconds(); }
 };
 
-Rate timed_rate(Inference& inference, const std::vector<Ids>& prompts, GenerationOptions options) {
-  Generator generator(inference);
+Rate timed_rate(engine::Inference& inference, const std::vector<engine::Ids>& prompts,
+                engine::GenerationOptions options) {
+  engine::Generator generator(inference);
   const int64_t new_tokens = options.max_new_tokens;
   options.max_new_tokens = std::min(kWarmTokens, new_tokens);
   generator.run(prompts, options);
   options.max_new_tokens = new_tokens;
-  const std::vector<Generation> all = generator.run(prompts, options);
+  const std::vector<engine::Generation> all = generator.run(prompts, options);
   // No id stops the answers, so all have the same length.
-  const Generation& made = all.front();
+  const engine::Generation& made = all.front();
   if (made.ids.size() < 2)
     base::throw_user_error(
         "A rate of decoding needs at least two new tokens, and the model ended after {}: give a "
@@ -59,7 +60,8 @@ Rate timed_rate(Inference& inference, const std::vector<Ids>& prompts, Generatio
 // Profiles one decoding step of all sequences, with their mean number of keys during the timed run.
 class Profile {
  public:
-  Profile(Inference& inference, const formats::Recipe& recipe, const Ids& prompt, int64_t tokens)
+  Profile(engine::Inference& inference, const formats::Recipe& recipe, const engine::Ids& prompt,
+          int64_t tokens)
       : inference_(inference),
         program_(*inference.executor().job().find(ProgramName::decode)),
         stopwatch_(program_.operations.size(), inference.executor().backend()),
@@ -97,17 +99,17 @@ class Profile {
     }
   }
 
-  void run(const Ids& prompt, int64_t tokens) {
-    CachedForward forward(inference_.executor(), inference_.shape());
+  void run(const engine::Ids& prompt, int64_t tokens) {
+    engine::CachedForward forward(inference_.executor(), inference_.shape());
     for (int64_t sequence = 0; sequence < forward.sequences(); ++sequence)
       for (size_t first = 0; first < prompt.size();) {
         const size_t count =
             std::min(prompt.size() - first, static_cast<size_t>(forward.prefill_tokens()));
-        const SequencePart part{sequence, std::span(prompt).subspan(first, count)};
+        const engine::SequencePart part{sequence, std::span(prompt).subspan(first, count)};
         forward.prefill({&part, 1});
         first += count;
       }
-    const Ids next(static_cast<size_t>(forward.sequences()), prompt.front());
+    const engine::Ids next(static_cast<size_t>(forward.sequences()), prompt.front());
     runtime::Executor& executor = inference_.executor();
     executor.set_observer(&stopwatch_);
     for (int64_t token = 0; token < tokens; ++token) {
@@ -119,7 +121,7 @@ class Profile {
     executor.set_observer(nullptr);
   }
 
-  Inference& inference_;
+  engine::Inference& inference_;
   const program::Program& program_;
   runtime::Stopwatch stopwatch_;
   program::ExpectedBounds expected_;
@@ -136,17 +138,19 @@ int profile_decoding(const formats::Recipe& recipe, bool json) {
   if (recipe.ids.empty())
     recipe.fail("ids", "is missing: the prompt as ids, such as ids=\"1 5 9\"");
   const int64_t sequences = recipe.is_given("batch") ? recipe.batch : 1;
-  const std::vector<Ids> prompts(static_cast<size_t>(sequences), recipe_ids(recipe, model.config));
+  const std::vector<engine::Ids> prompts(static_cast<size_t>(sequences),
+                                         recipe_ids(recipe, model.config));
   const auto prompt_tokens = static_cast<int64_t>(prompts.front().size());
-  const GenerationOptions options{.sampling = {.temperature = recipe.temperature,
-                                               .top_k = recipe.top_k,
-                                               .top_p = recipe.top_p,
-                                               .seed = recipe.seed},
-                                  .max_new_tokens = new_tokens(recipe, model.config, prompt_tokens),
-                                  .stop_ids = {}};
+  const engine::GenerationOptions options{
+      .sampling = {.temperature = recipe.temperature,
+                   .top_k = recipe.top_k,
+                   .top_p = recipe.top_p,
+                   .seed = recipe.seed},
+      .max_new_tokens = new_tokens(recipe, model.config, prompt_tokens),
+      .stop_ids = {}};
   if (options.max_new_tokens < 2)
     recipe.fail("max_new_tokens", "must be 2 at least: the first token is the prompt's");
-  Inference inference(recipe, model, shape_for(prompts, options, sequences));
+  engine::Inference inference(recipe, model, engine::shape_for(prompts, options, sequences));
   const Rate rate = timed_rate(inference, prompts, options);
   const Profile profile(inference, recipe, prompts.front(),
                         std::min(kProfiledTokens, options.max_new_tokens - 1));

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "base/error.h"
-#include "generate/sampling.h"
+#include "engine/sampling.h"
 #include "generate/score.h"
 
 namespace snug::generate {
@@ -22,7 +22,8 @@ double log_sum(std::span<const float> logits) {
 using OnPrediction = std::function<void(std::span<const float> logits, int32_t next)>;
 
 // Reads a document, and calls `visit` for each id that is predicted.
-void predict(Inference& inference, const ComparedDocument& document, const OnPrediction& visit) {
+void predict(engine::Inference& inference, const ComparedDocument& document,
+             const OnPrediction& visit) {
   const bool predicts_first = !document.encoder_ids.empty();
   size_t next = predicts_first ? 0 : 1;
   const auto on_logits = [&](std::span<const float> logits) {
@@ -62,10 +63,11 @@ plan::InferenceShape shape_of_documents(const models::ModelConfig& model,
 
 }  // namespace
 
-InferenceMemory planned_drift_memory(const formats::Recipe& recipe,
-                                     std::span<const ComparedDocument> documents) {
+engine::InferenceMemory planned_drift_memory(const formats::Recipe& recipe,
+                                             std::span<const ComparedDocument> documents) {
   const models::ModelConfig model = runtime::open_model(recipe).config;
-  InferenceMemory memory = planned_memory(recipe, model, shape_of_documents(model, documents));
+  engine::InferenceMemory memory =
+      engine::planned_memory(recipe, model, shape_of_documents(model, documents));
   // A row of the file's logits, next to the model's own.
   memory.arena_bytes += model.vocab_size * static_cast<int64_t>(sizeof(float));
   return memory;
@@ -92,7 +94,7 @@ void DriftSums::add(std::span<const float> trained, std::span<const float> other
   // In this order, what is not a number replaces what is one.
   if (!(kl <= sums_.most_kl)) sums_.most_kl = kl;
   if (!(of_next <= sums_.most_difference)) sums_.most_difference = of_next;
-  if (argmax(trained) == argmax(other)) sums_.equal_greedy += 1;
+  if (engine::argmax(trained) == engine::argmax(other)) sums_.equal_greedy += 1;
 }
 
 Drift DriftSums::drift() const {
@@ -118,7 +120,7 @@ TrainedOutputs::TrainedOutputs(formats::Recipe recipe, std::vector<ComparedDocum
 }
 
 void TrainedOutputs::compute() {
-  Inference inference(recipe_, model_, shape_of_documents(model_.config, documents_));
+  engine::Inference inference(recipe_, model_, shape_of_documents(model_.config, documents_));
   arena_bytes_ = inference.arena_bytes();
   compute_type_ = inference.compute_type();
   for (const ComparedDocument& document : documents_)
@@ -135,7 +137,8 @@ Drift TrainedOutputs::compare(const std::string& folder) const {
   if (model.config.vocab_size != model_.config.vocab_size)
     base::throw_user_error("{} has {} tokens, and the trained model {}, so they are not compared",
                            folder, model.config.vocab_size, model_.config.vocab_size);
-  Inference inference(recipe, std::move(model), shape_of_documents(model_.config, documents_));
+  engine::Inference inference(recipe, std::move(model),
+                              shape_of_documents(model_.config, documents_));
   arena_bytes_ = inference.arena_bytes();
   DriftSums sums;
   std::vector<float> trained(static_cast<size_t>(model_.config.vocab_size));

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/spill_file.h"
+#include "engine/inference.h"
 #include "formats/recipe/recipe.h"
 #include "generate/compared_documents.h"
-#include "generate/inference.h"
 #include "models/config/config.h"
 
 namespace snug::generate {
@@ -51,8 +51,8 @@ struct DriftCosts {
 
 // The memory that the trained model of `recipe` takes; the others that are compared take no more.
 // Reads no weights. Throws UserError as Inference does for what does not fit.
-InferenceMemory planned_drift_memory(const formats::Recipe& recipe,
-                                     std::span<const ComparedDocument> documents);
+engine::InferenceMemory planned_drift_memory(const formats::Recipe& recipe,
+                                             std::span<const ComparedDocument> documents);
 
 class TrainedOutputs {
  public:

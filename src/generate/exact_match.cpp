@@ -7,8 +7,8 @@
 
 #include "base/console.h"
 #include "base/error.h"
-#include "generate/answer_text.h"
-#include "generate/generator.h"
+#include "engine/answer_text.h"
+#include "engine/generator.h"
 #include "generate/prompt.h"
 #include "generate/questions.h"
 
@@ -65,22 +65,23 @@ Examination examine(const formats::Recipe& recipe) {
   const text::Tokenizer tokenizer = open_tokenizer(recipe, model);
   Examination result;
   result.questions = read_questions(recipe, tokenizer, model.config.has_encoder());
-  std::vector<Ids> prompts;
+  std::vector<engine::Ids> prompts;
   for (const Question& question : result.questions) prompts.push_back(question.ids);
   const bool is_chat = result.questions.front().is_conversation;
-  const AnswerEnd end{.ids = end_ids(recipe, tokenizer, is_chat)};
-  const GenerationOptions options{
+  const engine::AnswerEnd end{.ids = end_ids(recipe, tokenizer, is_chat)};
+  const engine::GenerationOptions options{
       .sampling = {},
       .max_new_tokens = room_for_answers(recipe, model.config, result.questions),
       .stop_ids = end.ids};
-  Inference inference(recipe, model,
-                      shape_for(prompts, options, recipe.batch, prompt_reader(model.config)));
-  Generator generator(inference);
-  const std::vector<Generation> generations = generator.run(prompts, options);
+  engine::Inference inference(
+      recipe, model,
+      engine::shape_for(prompts, options, recipe.batch, engine::prompt_reader(model.config)));
+  engine::Generator generator(inference);
+  const std::vector<engine::Generation> generations = generator.run(prompts, options);
   for (size_t i = 0; i < generations.size(); ++i) {
     // An encoder-decoder's answer is a text of its own and does not continue the prompt.
-    const Ids before = model.config.has_encoder() ? Ids() : prompts[i];
-    std::string text = answer_text(tokenizer, before, generations[i].ids, end);
+    const engine::Ids before = model.config.has_encoder() ? engine::Ids() : prompts[i];
+    std::string text = engine::answer_text(tokenizer, before, generations[i].ids, end);
     const bool correct = trimmed(text) == trimmed(result.questions[i].expected);
     result.answers.push_back({std::move(text), correct});
   }

@@ -10,8 +10,8 @@
 #include <optional>
 
 #include "base/console.h"
-#include "generate/answer_text.h"
-#include "generate/generator.h"
+#include "engine/answer_text.h"
+#include "engine/generator.h"
 #include "generate/prompt.h"
 #include "text/chat/folder_stop_ids.h"
 #include "text/tokenizer/sentencepiece_folder.h"
@@ -46,7 +46,7 @@ class Session {
 
   void run(bool json) {
     const auto prompt_tokens = static_cast<int64_t>(prompt_.size());
-    const GenerationOptions options{
+    const engine::GenerationOptions options{
         .sampling = {.temperature = recipe_.temperature,
                      .top_k = recipe_.top_k,
                      .top_p = recipe_.top_p,
@@ -57,11 +57,12 @@ class Session {
     const std::string ignored = text::ignored_stop_ids(model_.folder, recipe_.adapter);
     if (!ignored.empty()) base::say("{}", ignored);
     say_longrope_border(model_.config, prompt_tokens, options.max_new_tokens);
-    Inference inference(recipe_, model_,
-                        shape_for(prompts(), options, 1, prompt_reader(model_.config)));
-    Generator generator(inference);
+    engine::Inference inference(
+        recipe_, model_,
+        engine::shape_for(prompts(), options, 1, engine::prompt_reader(model_.config)));
+    engine::Generator generator(inference);
     std::string text;
-    const Generation generation = run(generator, options, [&](const std::string& more) {
+    const engine::Generation generation = run(generator, options, [&](const std::string& more) {
       text += more;
       if (!json) print_now(more);
     });
@@ -72,7 +73,7 @@ class Session {
   }
 
  private:
-  std::span<const Ids> prompts() const { return {&prompt_, 1}; }
+  std::span<const engine::Ids> prompts() const { return {&prompt_, 1}; }
 
   // The ids that the answer continues; none for an encoder-decoder, whose answer is a text of its
   // own.
@@ -92,7 +93,7 @@ class Session {
   std::vector<int32_t> stop_ids() const {
     if (!tokenizer_) return text::folder_stop_ids(model_.folder, recipe_.adapter);
     const bool is_chat = recipe_.prompt_format == formats::PromptFormat::chat;
-    Ids ids = end_ids(recipe_, *tokenizer_, is_chat);
+    engine::Ids ids = end_ids(recipe_, *tokenizer_, is_chat);
     for (const std::string& stop : recipe_.stop)
       if (const auto id = tokenizer_->id_of(stop); id && tokenizer_->is_special(*id))
         ids.push_back(*id);
@@ -100,23 +101,23 @@ class Session {
   }
 
   // Runs the generator. If there is a tokenizer, passes the answer's text to `show` as it grows.
-  Generation run(Generator& generator, const GenerationOptions& options,
-                 const std::function<void(const std::string&)>& show) const {
+  engine::Generation run(engine::Generator& generator, const engine::GenerationOptions& options,
+                         const std::function<void(const std::string&)>& show) const {
     if (!tokenizer_) return generator.run(prompts(), options).front();
-    AnswerText answer(*tokenizer_, before_answer(), end_);
-    Generation generation = generator
-                                .run(prompts(), options,
-                                     [&](int64_t, int32_t id) {
-                                       show(answer.push(id));
-                                       return answer.has_ended();
-                                     })
-                                .front();
+    engine::AnswerText answer(*tokenizer_, before_answer(), end_);
+    engine::Generation generation = generator
+                                        .run(prompts(), options,
+                                             [&](int64_t, int32_t id) {
+                                               show(answer.push(id));
+                                               return answer.has_ended();
+                                             })
+                                        .front();
     show(answer.finish());
     return generation;
   }
 
-  void print_json(const Generation& generation, const std::string& text,
-                  const GenerationTimes& times, const Inference& inference) const {
+  void print_json(const engine::Generation& generation, const std::string& text,
+                  const engine::GenerationTimes& times, const engine::Inference& inference) const {
     const auto count = static_cast<double>(generation.ids.size());
     nlohmann::json result = {
         {"text", nullptr},
@@ -135,8 +136,8 @@ class Session {
   const formats::Recipe& recipe_;
   models::ModelSource model_;
   std::optional<text::Tokenizer> tokenizer_;
-  Ids prompt_;
-  AnswerEnd end_;
+  engine::Ids prompt_;
+  engine::AnswerEnd end_;
 };
 
 }  // namespace

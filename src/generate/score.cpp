@@ -12,10 +12,10 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "engine/cached_forward.h"
+#include "engine/sampling.h"
 #include "formats/folder/safetensors_writer.h"
-#include "generate/cached_forward.h"
 #include "generate/prompt.h"
-#include "generate/sampling.h"
 
 namespace snug::generate {
 namespace {
@@ -86,7 +86,7 @@ double mean_loss(const std::vector<double>& logprobs) {
 }
 
 void print(const std::vector<int32_t>& ids, const std::vector<double>& logprobs,
-           const Inference& inference, bool json) {
+           const engine::Inference& inference, bool json) {
   if (json) {
     const nlohmann::json result = {{"ids", ids},
                                    {"logprobs", logprobs},
@@ -136,30 +136,30 @@ plan::InferenceShape score_shape(int64_t tokens, int64_t encoder_tokens) {
 }
 
 std::vector<double> log_probabilities(
-    Inference& inference, std::span<const int32_t> ids,
+    engine::Inference& inference, std::span<const int32_t> ids,
     const std::function<void(std::span<const float>)>& on_logits) {
   SNUG_CHECK(inference.shape().all_logits, "scoring needs the logits of every token");
-  CachedForward forward(inference.executor(), inference.shape());
+  engine::CachedForward forward(inference.executor(), inference.shape());
   const auto chunk = static_cast<size_t>(forward.prefill_tokens());
   std::vector<double> result;
   for (size_t first = 0; first < ids.size(); first += chunk) {
-    const SequencePart part{0, ids.subspan(first, std::min(chunk, ids.size() - first))};
+    const engine::SequencePart part{0, ids.subspan(first, std::min(chunk, ids.size() - first))};
     forward.prefill({&part, 1});
     for (size_t i = 0; i < part.ids.size(); ++i) {
       const std::span<const float> logits = forward.logits(static_cast<int64_t>(i));
       if (on_logits) on_logits(logits);
       if (const size_t next = first + i + 1; next < ids.size())
-        result.push_back(log_probability(logits, ids[next]));
+        result.push_back(engine::log_probability(logits, ids[next]));
     }
   }
   return result;
 }
 
 std::vector<double> answer_log_probabilities(
-    Inference& inference, std::span<const int32_t> prompt, std::span<const int32_t> answer,
+    engine::Inference& inference, std::span<const int32_t> prompt, std::span<const int32_t> answer,
     const std::function<void(std::span<const float>)>& on_logits) {
   SNUG_CHECK(inference.shape().all_logits, "scoring needs the logits of every token");
-  CachedForward forward(inference.executor(), inference.shape());
+  engine::CachedForward forward(inference.executor(), inference.shape());
   // The decoder's input: each token of the answer is read one position after the position that
   // predicts it.
   std::vector<int32_t> read{static_cast<int32_t>(inference.model().decoder_start_id)};
@@ -170,13 +170,13 @@ std::vector<double> answer_log_probabilities(
   std::vector<double> result;
   for (size_t first = 0; first < read.size(); first += chunk) {
     const auto ids = std::span(read).subspan(first, std::min(chunk, read.size() - first));
-    const SequencePart part{0, ids, first == 0 ? prompt : std::span<const int32_t>()};
+    const engine::SequencePart part{0, ids, first == 0 ? prompt : std::span<const int32_t>()};
     forward.prefill({&part, 1});
     for (size_t i = 0; i < ids.size(); ++i) {
       if (first + i < first_scored) continue;
       const std::span<const float> logits = forward.logits(static_cast<int64_t>(i));
       if (on_logits) on_logits(logits);
-      result.push_back(log_probability(logits, answer[first + i - first_scored]));
+      result.push_back(engine::log_probability(logits, answer[first + i - first_scored]));
     }
   }
   return result;
@@ -188,7 +188,8 @@ int score(const formats::Recipe& recipe, bool json) {
   const Text text = read_text(recipe, model);
   const auto tokens = static_cast<int64_t>(text.ids.size());
   const int64_t repeated = model.config.repeats_prompt ? std::ssize(text.prompt) : 0;
-  Inference inference(recipe, model, score_shape(tokens + repeated, std::ssize(text.prompt)));
+  engine::Inference inference(recipe, model,
+                              score_shape(tokens + repeated, std::ssize(text.prompt)));
   std::optional<formats::SafetensorsWriter> writer;
   if (!recipe.logits_out.empty())
     writer.emplace(recipe.logits_out,

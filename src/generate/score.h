@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "engine/inference.h"
 #include "formats/recipe/recipe.h"
-#include "generate/inference.h"
 
 namespace snug::generate {
 
@@ -19,13 +19,13 @@ plan::InferenceShape score_shape(int64_t tokens, int64_t encoder_tokens = 0);
 // than there are ids. `on_logits`, if given, is called with the logits (vocab) that follow each id,
 // in order, the last id included. Needs an inference with all_logits.
 std::vector<double> log_probabilities(
-    Inference& inference, std::span<const int32_t> ids,
+    engine::Inference& inference, std::span<const int32_t> ids,
     const std::function<void(std::span<const float>)>& on_logits = nullptr);
 
 // The log-probability that an encoder-decoder gives to each id of `answer`, given the ids before it
 // and the encoder's input. `on_logits` is called with the logits (vocab) that predict each id.
 std::vector<double> answer_log_probabilities(
-    Inference& inference, std::span<const int32_t> prompt, std::span<const int32_t> answer,
+    engine::Inference& inference, std::span<const int32_t> prompt, std::span<const int32_t> answer,
     const std::function<void(std::span<const float>)>& on_logits = nullptr);
 
 // Scores recipe.ids or recipe.prompt (with the tokens that the tokenizer adds around a text).

@@ -39,8 +39,8 @@ TEST_P(AdapterForms, GivePeftsLogProbabilities) {
   const auto ids = expected.at("ids").get<std::vector<int32_t>>();
   const formats::Recipe recipe = golden_recipe(expected.at("model").get<std::string>(),
                                                {"threads=1", "adapter=" + kForms + GetParam()});
-  generate::Inference inference(recipe, runtime::open_model(recipe),
-                                generate::score_shape(std::ssize(ids)));
+  engine::Inference inference(recipe, runtime::open_model(recipe),
+                              generate::score_shape(std::ssize(ids)));
   const auto logprobs =
       generate::log_probabilities(inference, ids, [](std::span<const float> /*logits*/) {});
   const auto wanted = expected.at("logprobs").get<std::vector<double>>();
@@ -63,8 +63,8 @@ std::string refusal_of(const std::string& form, const nlohmann::json& changes) {
       golden_recipe(expected_forms().at(form).at("model").get<std::string>(),
                     {"threads=1", "adapter=" + (folder / "adapter").string()});
   return user_error_of([&] {
-    const generate::Inference inference(recipe, runtime::open_model(recipe),
-                                        generate::score_shape(4));
+    const engine::Inference inference(recipe, runtime::open_model(recipe),
+                                      generate::score_shape(4));
   });
 }
 

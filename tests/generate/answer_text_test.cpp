@@ -1,5 +1,5 @@
 // Answers as text: where they end, and what is held back until that is known.
-#include "generate/answer_text.h"
+#include "engine/answer_text.h"
 
 #include <nlohmann/json.hpp>
 
@@ -12,14 +12,14 @@
 namespace snug::testing {
 namespace {
 
-using generate::AnswerText;
+using engine::AnswerText;
 using Json = nlohmann::json;
 
 class AnswerTextTest : public ::testing::Test {
  protected:
   // The pieces that come out with each token, joined by |, and what was held back at the end.
   std::string pieces(const std::string& text, const std::vector<std::string>& stops) {
-    AnswerText answer(tokenizer_, {}, {.ids = {}, .texts = stops});
+    engine::AnswerText answer(tokenizer_, {}, {.ids = {}, .texts = stops});
     std::string all;
     for (const int32_t id : tokenizer_.encode(text)) {
       all += answer.push(id) + "|";
@@ -54,9 +54,9 @@ TEST_F(AnswerTextTest, HoldsBackWhatMayBeginAStopText) {
 }
 
 TEST_F(AnswerTextTest, EndsBeforeAnIdThatEndsIt) {
-  const Ids ids = tokenizer_.encode("a dog is a dog");
-  const generate::AnswerEnd end{.ids = {ids[2]}, .texts = {}};
-  EXPECT_EQ(generate::answer_text(tokenizer_, {}, ids, end),
+  const engine::Ids ids = tokenizer_.encode("a dog is a dog");
+  const engine::AnswerEnd end{.ids = {ids[2]}, .texts = {}};
+  EXPECT_EQ(engine::answer_text(tokenizer_, {}, ids, end),
             tokenizer_.decode(std::span(ids).first(2)));
 }
 

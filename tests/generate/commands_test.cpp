@@ -137,7 +137,7 @@ TEST(Generate, IdsNeedNoTokenizer) {
 // Without a tokenizer the folder's generation_config.json says what ends a text.
 TEST(Generate, IdsEndWhereTheFolderSays) {
   const std::vector<std::string> words{"ids=5 6 7", "temperature=0", "max_new_tokens=4"};
-  const Ids ids =
+  const engine::Ids ids =
       Json::parse(output_of(generate::generate, golden_recipe("basic", words), true))["ids"];
   const TemporaryFolder folder;
   const std::filesystem::path model = kGoldens + "basic/model";
@@ -148,7 +148,7 @@ TEST(Generate, IdsEndWhereTheFolderSays) {
   recipe.model = folder.path().string();
   const Json result = Json::parse(output_of(generate::generate, recipe, true));
   const auto first = std::ranges::find(ids, ids[2]);
-  EXPECT_EQ(result["ids"], Json(Ids(ids.begin(), first + 1)));
+  EXPECT_EQ(result["ids"], Json(engine::Ids(ids.begin(), first + 1)));
   EXPECT_EQ(result["finish_reason"], "stop");
 }
 
@@ -172,9 +172,9 @@ TEST(Score, PrintsLogProbabilitiesAndWritesLogits) {
   EXPECT_EQ(file.at("logits").dtype, base::DType::f32);
   EXPECT_EQ(file.at("logits").shape, (std::vector<int64_t>{3, 131}));
   const auto logits = golden_values<float>(file, "logits");
-  EXPECT_DOUBLE_EQ(generate::log_probability(std::span(logits).first(131), 5),
+  EXPECT_DOUBLE_EQ(engine::log_probability(std::span(logits).first(131), 5),
                    result["logprobs"][0].get<double>());
-  EXPECT_DOUBLE_EQ(generate::log_probability(std::span(logits).subspan(131, 131), 9),
+  EXPECT_DOUBLE_EQ(engine::log_probability(std::span(logits).subspan(131, 131), 9),
                    result["logprobs"][1].get<double>());
   EXPECT_NEAR(result["loss"].get<double>(),
               -(result["logprobs"][0].get<double>() + result["logprobs"][1].get<double>()) / 2,
@@ -184,12 +184,12 @@ TEST(Score, PrintsLogProbabilitiesAndWritesLogits) {
 // A text longer than a chunk scores as in one piece.
 TEST(Score, ChunksAgree) {
   const formats::Recipe recipe = golden_recipe("rope_llama3");
-  const Ids ids = random_ids(600, 131, 5);
+  const engine::Ids ids = random_ids(600, 131, 5);
   plan::InferenceShape shape = generate::score_shape(600);
   EXPECT_LT(shape.prefill_tokens, 600);
-  generate::Inference chunks(recipe, runtime::open_model(recipe), shape);
+  engine::Inference chunks(recipe, runtime::open_model(recipe), shape);
   shape.prefill_tokens = 600;
-  generate::Inference whole(recipe, runtime::open_model(recipe), shape);
+  engine::Inference whole(recipe, runtime::open_model(recipe), shape);
   const auto a = generate::log_probabilities(chunks, ids);
   const auto b = generate::log_probabilities(whole, ids);
   ASSERT_EQ(a.size(), 599U);

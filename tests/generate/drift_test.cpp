@@ -45,8 +45,8 @@ Pair pair_of(const nlohmann::json& json) {
                          .most_difference = json.at("most_difference"),
                          .equal_greedy = json.at("equal_greedy")}};
   for (const nlohmann::json& document : json.at("documents"))
-    pair.documents.push_back({.encoder_ids = document.at("encoder_ids").get<Ids>(),
-                              .ids = document.at("ids").get<Ids>()});
+    pair.documents.push_back({.encoder_ids = document.at("encoder_ids").get<engine::Ids>(),
+                              .ids = document.at("ids").get<engine::Ids>()});
   return pair;
 }
 
@@ -140,7 +140,7 @@ text::DocumentStore store_of(const std::vector<size_t>& lengths) {
   text::DocumentStore store;
   int32_t next = 1;
   for (const size_t length : lengths) {
-    Ids ids(length);
+    engine::Ids ids(length);
     for (int32_t& id : ids) id = next++;
     store.add(ids, std::vector<uint8_t>(length, 1));
   }
@@ -179,12 +179,12 @@ TEST(ComparedDocuments, AreCutAtTheModelsPositions) {
 
 TEST(ComparedDocuments, HaveWhatAnEncoderReads) {
   text::DocumentStore store;
-  store.add_pair(Ids{7, 8, 9}, Ids{4, 5, 6, 1}, std::vector<uint8_t>(4, 1));
+  store.add_pair(engine::Ids{7, 8, 9}, engine::Ids{4, 5, 6, 1}, std::vector<uint8_t>(4, 1));
   store.finish();
   const auto documents = compared_documents(store, 3, positions(64));
   ASSERT_EQ(documents.size(), 1U);
-  EXPECT_EQ(documents[0].encoder_ids, (Ids{7, 8, 9}));
-  EXPECT_EQ(documents[0].ids, (Ids{4, 5, 6}));
+  EXPECT_EQ(documents[0].encoder_ids, (engine::Ids{7, 8, 9}));
+  EXPECT_EQ(documents[0].ids, (engine::Ids{4, 5, 6}));
   EXPECT_EQ(documents[0].predictions(), 3);
 }
 

@@ -2,9 +2,9 @@
 // token by token, and what is generated, greedily and side by side.
 #include <fmt/format.h>
 
+#include "engine/cached_forward.h"
+#include "engine/sampling.h"
 #include "formats/recipe/recipe.h"
-#include "generate/cached_forward.h"
-#include "generate/sampling.h"
 #include "generate/score.h"
 #include "golden_recipe.h"
 #include "runtime/loading/load_weights.h"
@@ -12,8 +12,8 @@
 namespace snug::testing {
 namespace {
 
-using generate::CachedForward;
-using generate::SequencePart;
+using engine::CachedForward;
+using engine::SequencePart;
 
 constexpr int64_t kEncoderTokens = 37;
 constexpr int64_t kTokens = 33;
@@ -49,14 +49,15 @@ class EncoderDecoderLogits : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(EncoderDecoderLogits, OfAllTokensAtOnce) {
-  generate::Inference inference(recipe_, model_,
-                                {.sequences = 2,
-                                 .capacity = {kTokens, kEncoderTokens},
-                                 .prefill_tokens = 2 * kTokens,
-                                 .encoder_tokens = 2 * kEncoderTokens,
-                                 .all_logits = true});
-  CachedForward forward(inference.executor(), inference.shape());
-  const std::vector<SequencePart> parts{{0, ids(0), encoder_ids(0)}, {1, ids(1), encoder_ids(1)}};
+  engine::Inference inference(recipe_, model_,
+                              {.sequences = 2,
+                               .capacity = {kTokens, kEncoderTokens},
+                               .prefill_tokens = 2 * kTokens,
+                               .encoder_tokens = 2 * kEncoderTokens,
+                               .all_logits = true});
+  engine::CachedForward forward(inference.executor(), inference.shape());
+  const std::vector<engine::SequencePart> parts{{0, ids(0), encoder_ids(0)},
+                                                {1, ids(1), encoder_ids(1)}};
   forward.prefill(parts);
   for (int64_t row = 0; row < 2; ++row)
     for (int64_t token = 0; token < kTokens; ++token)
@@ -68,28 +69,29 @@ TEST_P(EncoderDecoderLogits, OfAllTokensAtOnce) {
 // prompt leaves as they are.
 TEST_P(EncoderDecoderLogits, OfChunksAndSingleTokens) {
   constexpr int64_t kChunk = 16;
-  generate::Inference inference(recipe_, model_,
-                                {.sequences = 2,
-                                 .capacity = {kTokens, kEncoderTokens},
-                                 .prefill_tokens = kChunk,
-                                 .encoder_tokens = kEncoderTokens});
-  CachedForward forward(inference.executor(), inference.shape());
+  engine::Inference inference(recipe_, model_,
+                              {.sequences = 2,
+                               .capacity = {kTokens, kEncoderTokens},
+                               .prefill_tokens = kChunk,
+                               .encoder_tokens = kEncoderTokens});
+  engine::CachedForward forward(inference.executor(), inference.shape());
   for (const int64_t begin : {1, 15, 16}) {
     forward.release_all();
-    const SequencePart first{1, ids(1).first(static_cast<size_t>(begin)), encoder_ids(1)};
+    const engine::SequencePart first{1, ids(1).first(static_cast<size_t>(begin)), encoder_ids(1)};
     forward.prefill({&first, 1});
     EXPECT_LT(relative_error(forward.logits(1), expected(1, begin - 1)), 1e-4) << begin;
-    const SequencePart other{0, ids(0).first(1), encoder_ids(0)};
+    const engine::SequencePart other{0, ids(0).first(1), encoder_ids(0)};
     forward.prefill({&other, 1});
     EXPECT_LT(relative_error(forward.logits(0), expected(0, 0)), 1e-4);
-    const SequencePart more{1, ids(1).subspan(static_cast<size_t>(begin), 3)};
+    const engine::SequencePart more{1, ids(1).subspan(static_cast<size_t>(begin), 3)};
     forward.prefill({&more, 1});
     EXPECT_LT(relative_error(forward.logits(1), expected(1, begin + 2)), 1e-4) << begin;
     for (int64_t token = begin + 3; token < kTokens; ++token) {
       const bool goes_on = token % 2 == 0 && forward.length(0) < kTokens;
       const int64_t of_other = forward.length(0);
-      forward.decode(Ids{goes_on ? ids(0)[static_cast<size_t>(of_other)] : CachedForward::kIdle,
-                         ids(1)[static_cast<size_t>(token)]});
+      forward.decode(engine::Ids{
+          goes_on ? ids(0)[static_cast<size_t>(of_other)] : engine::CachedForward::kIdle,
+          ids(1)[static_cast<size_t>(token)]});
       EXPECT_LT(relative_error(forward.logits(1), expected(1, token)), 1e-4)
           << begin << " " << token;
       if (goes_on) {
@@ -110,7 +112,7 @@ TEST_P(EncoderDecoderLogits, ScoresOfAnAnswer) {
   plan::InferenceShape shape =
       generate::score_shape(kTokens + (repeats ? kEncoderTokens : 0), kEncoderTokens);
   shape.prefill_tokens = 16;
-  generate::Inference inference(recipe_, model_, shape);
+  engine::Inference inference(recipe_, model_, shape);
   std::vector<float> logits;
   const std::vector<double> scores = generate::answer_log_probabilities(
       inference, encoder_ids(1), answer,
@@ -121,29 +123,28 @@ TEST_P(EncoderDecoderLogits, ScoresOfAnAnswer) {
   const auto vocab = static_cast<size_t>(model_.config.vocab_size);
   for (size_t i = 0; i < scores.size(); ++i)
     EXPECT_NEAR(scores[i],
-                generate::log_probability(std::span(last).subspan(i * vocab, vocab), answer[i]),
-                1e-4)
+                engine::log_probability(std::span(last).subspan(i * vocab, vocab), answer[i]), 1e-4)
         << i;
 }
 
 TEST_P(EncoderDecoderLogits, GreedyAnswersAreTransformers) {
   const auto greedy = golden_values<int32_t>(golden_, "greedy");
   const auto count = static_cast<size_t>(golden_.at("greedy").shape[1]);
-  const std::vector<Ids> prompts{{encoder_ids(0).begin(), encoder_ids(0).end()},
-                                 {encoder_ids(1).begin(), encoder_ids(1).end()}};
-  const generate::GenerationOptions options{
+  const std::vector<engine::Ids> prompts{{encoder_ids(0).begin(), encoder_ids(0).end()},
+                                         {encoder_ids(1).begin(), encoder_ids(1).end()}};
+  const engine::GenerationOptions options{
       .sampling = {}, .max_new_tokens = static_cast<int64_t>(count), .stop_ids = {}};
   for (const int64_t batch : {1, 2}) {
     plan::InferenceShape shape =
-        generate::shape_for(prompts, options, batch, generate::prompt_reader(model_.config));
+        engine::shape_for(prompts, options, batch, engine::prompt_reader(model_.config));
     for (const int64_t room : {shape.encoder_tokens, kEncoderTokens}) {
       shape.encoder_tokens = room;
-      generate::Inference inference(recipe_, model_, shape);
-      const auto answers = generate::Generator(inference).run(prompts, options);
+      engine::Inference inference(recipe_, model_, shape);
+      const auto answers = engine::Generator(inference).run(prompts, options);
       for (size_t row = 0; row < 2; ++row)
         EXPECT_EQ(answers[row].ids,
-                  Ids(greedy.begin() + static_cast<std::ptrdiff_t>(row * count),
-                      greedy.begin() + static_cast<std::ptrdiff_t>((row + 1) * count)))
+                  engine::Ids(greedy.begin() + static_cast<std::ptrdiff_t>(row * count),
+                              greedy.begin() + static_cast<std::ptrdiff_t>((row + 1) * count)))
             << batch << " " << room;
     }
   }

@@ -34,16 +34,16 @@ TEST(Errors, IdsOutsideTheVocabulary) {
     EXPECT_TRUE(contains(error, "131 ids, 0 to 130"));
   }
   const formats::Recipe recipe = golden_recipe("basic");
-  generate::Inference inference(recipe, runtime::open_model(recipe),
-                                {.capacity = 8, .prefill_tokens = 8});
-  generate::Generator generator(inference);
-  const std::vector<Ids> wrong{{3, -1}};
+  engine::Inference inference(recipe, runtime::open_model(recipe),
+                              {.capacity = 8, .prefill_tokens = 8});
+  engine::Generator generator(inference);
+  const std::vector<engine::Ids> wrong{{3, -1}};
   EXPECT_TRUE(contains(user_error_of([&] {
                          generator.run(wrong,
                                        {.sampling = {}, .max_new_tokens = 1, .stop_ids = {}});
                        }),
                        "token 2 of the prompt is -1"));
-  const std::vector<Ids> empty{{}};
+  const std::vector<engine::Ids> empty{{}};
   EXPECT_TRUE(contains(user_error_of([&] {
                          generator.run(empty,
                                        {.sampling = {}, .max_new_tokens = 1, .stop_ids = {}});

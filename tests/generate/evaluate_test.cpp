@@ -88,7 +88,7 @@ TEST(Evaluate, PromptsAreThoseOfTraining) {
     ASSERT_EQ(questions.size(), records.size());
     for (size_t i = 0; i < questions.size(); ++i) {
       const auto document = static_cast<int64_t>(i);
-      Ids prompt(static_cast<size_t>(training.documents.length(document)));
+      engine::Ids prompt(static_cast<size_t>(training.documents.length(document)));
       training.documents.read(document, prompt);
       prompt.erase(std::find_if(prompt.begin(), prompt.end(), text::DocumentStore::is_target),
                    prompt.end());

@@ -5,8 +5,8 @@
 #include "../backends/comparison.h"
 #include "../base/temporary_folder.h"
 #include "../train/golden_models.h"
+#include "engine/cached_forward.h"
 #include "formats/recipe/recipe.h"
-#include "generate/cached_forward.h"
 #include "golden_recipe.h"
 #include "models/families/families.h"
 #include "models/forward/forward.h"
@@ -21,7 +21,7 @@ constexpr int64_t kTokens = 21;
 constexpr int64_t kChunk = 8;
 
 // Logits (tokens, vocab) of a row of documents, by the program that training differentiates.
-std::vector<float> training_logits(const std::string& name, const Ids& ids,
+std::vector<float> training_logits(const std::string& name, const engine::Ids& ids,
                                    const std::vector<int32_t>& lengths) {
   const models::ModelSource model = models::find_model(kGoldens + name + "/model");
   const auto tokens = static_cast<int64_t>(ids.size());
@@ -68,26 +68,26 @@ TEST_P(Agreement, PrefillAndDecode) {
   const formats::Recipe recipe = golden_recipe(GetParam());
   const models::ModelSource model = runtime::open_model(recipe);
   const auto vocab = static_cast<size_t>(model.config.vocab_size);
-  const Ids ids = random_ids(kTokens, model.config.vocab_size, 7);
+  const engine::Ids ids = random_ids(kTokens, model.config.vocab_size, 7);
   const std::vector<float> expected = training_logits(GetParam(), ids, {kTokens});
   const auto expected_row = [&](size_t token) {
     return std::span(expected).subspan(token * vocab, vocab);
   };
-  generate::Inference inference(recipe, model,
-                                {.sequences = 2, .capacity = kTokens, .prefill_tokens = kChunk});
-  generate::CachedForward forward(inference.executor(), inference.shape());
+  engine::Inference inference(recipe, model,
+                              {.sequences = 2, .capacity = kTokens, .prefill_tokens = kChunk});
+  engine::CachedForward forward(inference.executor(), inference.shape());
   ASSERT_EQ(forward.prefill_tokens(), kChunk);
   for (const size_t prompt : {1, 7, 8, 9, 16, 17, 20}) {
     forward.release_all();
     for (size_t done = 0; done < prompt; done += kChunk) {
       const size_t count = std::min<size_t>(kChunk, prompt - done);
-      const generate::SequencePart part{1, std::span(ids).subspan(done, count)};
+      const engine::SequencePart part{1, std::span(ids).subspan(done, count)};
       forward.prefill({&part, 1});
       EXPECT_LT(relative_error(forward.logits(1), expected_row(done + count - 1)), 1e-5)
           << "prefill of " << prompt << " up to " << done + count;
     }
     for (size_t token = prompt; token < ids.size(); ++token) {
-      forward.decode(Ids{generate::CachedForward::kIdle, ids[token]});
+      forward.decode(engine::Ids{engine::CachedForward::kIdle, ids[token]});
       EXPECT_LT(relative_error(forward.logits(1), expected_row(token)), 1e-5)
           << "decode of token " << token << " after a prompt of " << prompt;
     }
@@ -100,10 +100,10 @@ TEST_P(Agreement, PrefillAndDecode) {
 TEST(Logits, AreCopiedToTheHostByTheProgram) {
   const formats::Recipe recipe = golden_recipe("basic");
   const models::ModelSource model = runtime::open_model(recipe);
-  const Ids ids = random_ids(8, model.config.vocab_size, 7);
+  const engine::Ids ids = random_ids(8, model.config.vocab_size, 7);
   for (const int64_t candidates : {int64_t{0}, int64_t{3}}) {
-    generate::Inference inference(recipe, model,
-                                  {.capacity = 8, .prefill_tokens = 8, .candidates = candidates});
+    engine::Inference inference(recipe, model,
+                                {.capacity = 8, .prefill_tokens = 8, .candidates = candidates});
     for (const auto name : {program::ProgramName::prefill, program::ProgramName::decode}) {
       const program::Program& program = *inference.executor().job().find(name);
       const auto id = program.find(program::host_name(own_name(name, program::kLogitsName)));
@@ -114,8 +114,8 @@ TEST(Logits, AreCopiedToTheHostByTheProgram) {
       EXPECT_EQ(program.tensor(id).space, program::Space::pinned_host);
     }
     if (candidates > 0) continue;
-    generate::CachedForward forward(inference.executor(), inference.shape());
-    const generate::SequencePart part{0, ids};
+    engine::CachedForward forward(inference.executor(), inference.shape());
+    const engine::SequencePart part{0, ids};
     forward.prefill({&part, 1});
     const auto name = program::ProgramName::prefill;
     const backends::Buffer& copied =
@@ -131,14 +131,14 @@ TEST_P(Agreement, PackedDocumentsAreAlone) {
       models::find_model(kGoldens + std::string(GetParam()) + "/model").config;
   const std::vector<int32_t> lengths{17, 1, 5, 31, 12};
   const int32_t total = std::accumulate(lengths.begin(), lengths.end(), 0);
-  const Ids ids = random_ids(static_cast<size_t>(total), config.vocab_size, 8);
+  const engine::Ids ids = random_ids(static_cast<size_t>(total), config.vocab_size, 8);
   const std::vector<float> packed = training_logits(GetParam(), ids, lengths);
   const auto vocab = static_cast<size_t>(config.vocab_size);
   size_t begin = 0;
   for (const int32_t length : lengths) {
     // The row keeps its length, so that longrope's factors stay those of the packed row.
     const auto first = ids.begin() + static_cast<std::ptrdiff_t>(begin);
-    Ids alone(first, first + length);
+    engine::Ids alone(first, first + length);
     alone.resize(ids.size(), 0);
     const std::vector<float> expected =
         training_logits(GetParam(), alone, {length, total - length});
@@ -172,20 +172,20 @@ TEST_P(AgreementInNf4, DecodesAsItPrefills) {
       recipe_of({"model=" + (folder / "shape").string(), "init=random", "load_in_4bit=true",
                  "compute_dtype=" + std::string(GetParam()), "threads=2"});
   const models::ModelSource model = runtime::open_model(recipe);
-  const Ids ids = random_ids(kTokens, model.config.vocab_size, 9);
-  generate::Inference inference(recipe, model,
-                                {.sequences = 1, .capacity = kTokens, .prefill_tokens = kTokens});
-  generate::CachedForward forward(inference.executor(), inference.shape());
+  const engine::Ids ids = random_ids(kTokens, model.config.vocab_size, 9);
+  engine::Inference inference(recipe, model,
+                              {.sequences = 1, .capacity = kTokens, .prefill_tokens = kTokens});
+  engine::CachedForward forward(inference.executor(), inference.shape());
   for (const size_t token : {size_t{5}, size_t{16}, ids.size() - 1}) {
     forward.release_all();
-    const generate::SequencePart all{0, std::span(ids).first(token + 1)};
+    const engine::SequencePart all{0, std::span(ids).first(token + 1)};
     forward.prefill({&all, 1});
     const auto row = forward.logits(0);
     const std::vector<float> expected(row.begin(), row.end());
     forward.release_all();
-    const generate::SequencePart before{0, std::span(ids).first(token)};
+    const engine::SequencePart before{0, std::span(ids).first(token)};
     forward.prefill({&before, 1});
-    forward.decode(Ids{ids[token]});
+    forward.decode(engine::Ids{ids[token]});
     EXPECT_LT(relative_error(forward.logits(0), expected), bf16 ? 2e-2 : 1e-5) << token;
   }
 }

@@ -8,42 +8,45 @@
 namespace snug::testing {
 namespace {
 
-using generate::Generation;
-using generate::GenerationOptions;
-using generate::Generator;
-using generate::Inference;
+using engine::Generation;
+using engine::GenerationOptions;
+using engine::Generator;
+using engine::Inference;
 
 constexpr int64_t kNew = 6;
 constexpr const char* kModel = "grouped_tied";
 
-GenerationOptions greedy() { return {.sampling = {}, .max_new_tokens = kNew, .stop_ids = {}}; }
+engine::GenerationOptions greedy() {
+  return {.sampling = {}, .max_new_tokens = kNew, .stop_ids = {}};
+}
 
 // The token that the whole text so far makes likeliest, again and again.
-Ids repeated_argmax(const formats::Recipe& recipe, Ids ids, int64_t count) {
+engine::Ids repeated_argmax(const formats::Recipe& recipe, engine::Ids ids, int64_t count) {
   const auto total = static_cast<int64_t>(ids.size()) + count;
-  Inference inference(recipe, runtime::open_model(recipe), generate::score_shape(total));
-  Ids added;
+  engine::Inference inference(recipe, runtime::open_model(recipe), generate::score_shape(total));
+  engine::Ids added;
   for (int64_t i = 0; i < count; ++i) {
     int32_t next = 0;
     generate::log_probabilities(
-        inference, ids, [&](std::span<const float> logits) { next = generate::argmax(logits); });
+        inference, ids, [&](std::span<const float> logits) { next = engine::argmax(logits); });
     ids.push_back(next);
     added.push_back(next);
   }
   return added;
 }
 
-std::vector<Generation> generate_all(const formats::Recipe& recipe, const std::vector<Ids>& prompts,
-                                     const GenerationOptions& options, int64_t batch,
-                                     int64_t chunk = 0) {
-  plan::InferenceShape shape = generate::shape_for(prompts, options, batch);
+std::vector<engine::Generation> generate_all(const formats::Recipe& recipe,
+                                             const std::vector<engine::Ids>& prompts,
+                                             const engine::GenerationOptions& options,
+                                             int64_t batch, int64_t chunk = 0) {
+  plan::InferenceShape shape = engine::shape_for(prompts, options, batch);
   if (chunk > 0) shape.prefill_tokens = chunk;
-  Inference inference(recipe, runtime::open_model(recipe), shape);
-  return Generator(inference).run(prompts, options);
+  engine::Inference inference(recipe, runtime::open_model(recipe), shape);
+  return engine::Generator(inference).run(prompts, options);
 }
 
-std::vector<Ids> prompts_of(const std::vector<size_t>& lengths, int64_t vocab = 137) {
-  std::vector<Ids> prompts;
+std::vector<engine::Ids> prompts_of(const std::vector<size_t>& lengths, int64_t vocab = 137) {
+  std::vector<engine::Ids> prompts;
   for (const size_t length : lengths)
     prompts.push_back(random_ids(length, vocab, static_cast<unsigned>(100 + length)));
   return prompts;
@@ -52,7 +55,7 @@ std::vector<Ids> prompts_of(const std::vector<size_t>& lengths, int64_t vocab = 
 TEST(Generator, GreedyIsArgmaxOfRepeatedWholePasses) {
   for (const char* model : {"basic", "grouped_tied", "head_dim"}) {
     const formats::Recipe recipe = golden_recipe(model);
-    const std::vector<Ids> prompts = prompts_of({5}, 113);
+    const std::vector<engine::Ids> prompts = prompts_of({5}, 113);
     EXPECT_EQ(generate_all(recipe, prompts, greedy(), 1).front().ids,
               repeated_argmax(recipe, prompts.front(), kNew))
         << model;
@@ -62,16 +65,16 @@ TEST(Generator, GreedyIsArgmaxOfRepeatedWholePasses) {
 TEST(Generator, ThroughAnAdapter) {
   const formats::Recipe recipe =
       golden_recipe(kModel, {"adapter=" + kGoldens + "lora_all_linear/adapter"});
-  const std::vector<Ids> prompts = prompts_of({7});
-  const Ids adapted = generate_all(recipe, prompts, greedy(), 1).front().ids;
+  const std::vector<engine::Ids> prompts = prompts_of({7});
+  const engine::Ids adapted = generate_all(recipe, prompts, greedy(), 1).front().ids;
   EXPECT_EQ(adapted, repeated_argmax(recipe, prompts.front(), kNew));
   EXPECT_NE(adapted, generate_all(golden_recipe(kModel), prompts, greedy(), 1).front().ids);
 }
 
 // A kernel may read such tensors while the one before it still runs.
 TEST(Generator, DecodesWithWeightsThatNothingWrites) {
-  Inference inference(golden_recipe(kModel), runtime::open_model(golden_recipe(kModel)),
-                      generate::shape_for(prompts_of({5}), greedy(), 1));
+  engine::Inference inference(golden_recipe(kModel), runtime::open_model(golden_recipe(kModel)),
+                              engine::shape_for(prompts_of({5}), greedy(), 1));
   const auto is_constant = [&](std::string_view name) {
     return inference.executor().tensor(program::ProgramName::decode, name).is_constant;
   };
@@ -84,7 +87,7 @@ TEST(Generator, PromptsAtTheBoundariesOfChunks) {
   const formats::Recipe recipe = golden_recipe(kModel);
   constexpr int64_t kChunk = 8;
   for (const size_t length : {1, 7, 8, 9, 15, 16, 17}) {
-    const std::vector<Ids> prompts = prompts_of({length});
+    const std::vector<engine::Ids> prompts = prompts_of({length});
     EXPECT_EQ(generate_all(recipe, prompts, greedy(), 1, kChunk).front().ids,
               generate_all(recipe, prompts, greedy(), 1, 64).front().ids)
         << "a prompt of " << length;
@@ -94,13 +97,13 @@ TEST(Generator, PromptsAtTheBoundariesOfChunks) {
 // Prompts share chunks and go on in the next one; a last group is smaller than the batch.
 TEST(Generator, BatchesEqualSingleRuns) {
   const formats::Recipe recipe = golden_recipe(kModel);
-  const std::vector<Ids> prompts = prompts_of({3, 11, 1, 26, 8, 2, 17});
-  std::vector<Ids> single;
-  for (const Ids& prompt : prompts)
+  const std::vector<engine::Ids> prompts = prompts_of({3, 11, 1, 26, 8, 2, 17});
+  std::vector<engine::Ids> single;
+  for (const engine::Ids& prompt : prompts)
     single.push_back(generate_all(recipe, {prompt}, greedy(), 1).front().ids);
   for (const int64_t batch : {2, 3, 7})
     for (const int64_t chunk : {4, 16, 512}) {
-      const std::vector<Generation> together =
+      const std::vector<engine::Generation> together =
           generate_all(recipe, prompts, greedy(), batch, chunk);
       for (size_t i = 0; i < prompts.size(); ++i)
         EXPECT_EQ(together[i].ids, single[i])
@@ -110,29 +113,29 @@ TEST(Generator, BatchesEqualSingleRuns) {
 
 TEST(Generator, OneInferenceAnswersAgainAndAgain) {
   const formats::Recipe recipe = golden_recipe(kModel);
-  const std::vector<Ids> prompts = prompts_of({12, 4});
-  Inference inference(recipe, runtime::open_model(recipe),
-                      generate::shape_for(prompts, greedy(), 2));
-  Generator generator(inference);
+  const std::vector<engine::Ids> prompts = prompts_of({12, 4});
+  engine::Inference inference(recipe, runtime::open_model(recipe),
+                              engine::shape_for(prompts, greedy(), 2));
+  engine::Generator generator(inference);
   const auto first = generator.run(prompts, greedy());
-  generator.run(std::vector<Ids>{prompts[1]}, greedy());
+  generator.run(std::vector<engine::Ids>{prompts[1]}, greedy());
   const auto again = generator.run(prompts, greedy());
   for (size_t i = 0; i < prompts.size(); ++i) EXPECT_EQ(first[i].ids, again[i].ids);
 }
 
 TEST(Generator, StopIdsEndASequenceAndOnlyThatOne) {
   const formats::Recipe recipe = golden_recipe(kModel);
-  const std::vector<Ids> prompts = prompts_of({5, 9});
-  const std::vector<Generation> free = generate_all(recipe, prompts, greedy(), 2);
-  GenerationOptions options = greedy();
+  const std::vector<engine::Ids> prompts = prompts_of({5, 9});
+  const std::vector<engine::Generation> free = generate_all(recipe, prompts, greedy(), 2);
+  engine::GenerationOptions options = greedy();
   const int32_t stop = free[0].ids[2];
   options.stop_ids = {stop};
-  const std::vector<Generation> stopped = generate_all(recipe, prompts, options, 2);
+  const std::vector<engine::Generation> stopped = generate_all(recipe, prompts, options, 2);
   for (size_t i = 0; i < prompts.size(); ++i) {
-    const Ids& ids = free[i].ids;
+    const engine::Ids& ids = free[i].ids;
     const auto end = std::find(ids.begin(), ids.end(), stop);
     EXPECT_EQ(stopped[i].stopped, end != ids.end());
-    EXPECT_EQ(stopped[i].ids, Ids(ids.begin(), end == ids.end() ? end : end + 1));
+    EXPECT_EQ(stopped[i].ids, engine::Ids(ids.begin(), end == ids.end() ? end : end + 1));
   }
   EXPECT_TRUE(stopped[0].stopped);
 }
@@ -141,45 +144,46 @@ TEST(Generator, StopIdsEndASequenceAndOnlyThatOne) {
 // seen becomes likelier.
 TEST(Generator, PenalizesPromptAndAnswer) {
   const formats::Recipe recipe = golden_recipe("basic");
-  const std::vector<Ids> prompts = prompts_of({5, 3}, 113);
-  GenerationOptions options = greedy();
+  const std::vector<engine::Ids> prompts = prompts_of({5, 3}, 113);
+  engine::GenerationOptions options = greedy();
   options.sampling.repetition_penalty = 0.1;
-  const std::vector<Generation> results = generate_all(recipe, prompts, options, 2);
-  Inference inference(recipe, runtime::open_model(recipe), generate::score_shape(5 + kNew));
+  const std::vector<engine::Generation> results = generate_all(recipe, prompts, options, 2);
+  engine::Inference inference(recipe, runtime::open_model(recipe), generate::score_shape(5 + kNew));
   for (size_t i = 0; i < prompts.size(); ++i) {
-    Ids ids = prompts[i];
+    engine::Ids ids = prompts[i];
     for (int64_t step = 0; step < kNew; ++step) {
       std::vector<float> penalized;
       generate::log_probabilities(inference, ids, [&](std::span<const float> logits) {
-        generate::penalize_repetition(logits, ids, 0.1, penalized);
+        engine::penalize_repetition(logits, ids, 0.1, penalized);
       });
-      ids.push_back(generate::argmax(penalized));
+      ids.push_back(engine::argmax(penalized));
     }
-    EXPECT_EQ(results[i].ids, Ids(ids.end() - kNew, ids.end()));
+    EXPECT_EQ(results[i].ids, engine::Ids(ids.end() - kNew, ids.end()));
   }
   EXPECT_NE(results[0].ids, generate_all(recipe, prompts, greedy(), 2)[0].ids);
 }
 
 TEST(Generator, MaxNewTokensAndStreaming) {
   const formats::Recipe recipe = golden_recipe(kModel);
-  const std::vector<Ids> prompts = prompts_of({5, 9, 2});
-  GenerationOptions options = greedy();
+  const std::vector<engine::Ids> prompts = prompts_of({5, 9, 2});
+  engine::GenerationOptions options = greedy();
   options.max_new_tokens = 1;
-  for (const Generation& generation : generate_all(recipe, prompts, options, 2)) {
+  for (const engine::Generation& generation : generate_all(recipe, prompts, options, 2)) {
     EXPECT_EQ(generation.ids.size(), 1U);
     EXPECT_FALSE(generation.stopped);
   }
-  Inference inference(recipe, runtime::open_model(recipe),
-                      generate::shape_for(prompts, greedy(), 2));
-  std::vector<Ids> streamed(prompts.size());
-  const auto results = Generator(inference).run(prompts, greedy(), [&](int64_t prompt, int32_t id) {
-    streamed[static_cast<size_t>(prompt)].push_back(id);
-    return false;
-  });
+  engine::Inference inference(recipe, runtime::open_model(recipe),
+                              engine::shape_for(prompts, greedy(), 2));
+  std::vector<engine::Ids> streamed(prompts.size());
+  const auto results =
+      engine::Generator(inference).run(prompts, greedy(), [&](int64_t prompt, int32_t id) {
+        streamed[static_cast<size_t>(prompt)].push_back(id);
+        return false;
+      });
   for (size_t i = 0; i < prompts.size(); ++i) EXPECT_EQ(streamed[i], results[i].ids);
   // Who takes the tokens may end an answer.
-  const auto ended = Generator(inference).run(prompts, greedy(),
-                                              [](int64_t prompt, int32_t) { return prompt == 1; });
+  const auto ended = engine::Generator(inference).run(
+      prompts, greedy(), [](int64_t prompt, int32_t) { return prompt == 1; });
   EXPECT_EQ(ended[1].ids.size(), 1U);
   EXPECT_TRUE(ended[1].stopped);
   EXPECT_EQ(ended[0].ids, results[0].ids);
@@ -188,25 +192,25 @@ TEST(Generator, MaxNewTokensAndStreaming) {
 // What the program looks for, and what the host finds in whole rows of logits.
 TEST(Generator, TokensAreTheSameByCandidatesAndByWholeRows) {
   const formats::Recipe recipe = golden_recipe(kModel);
-  const std::vector<Ids> prompts = prompts_of({3, 11, 4});
+  const std::vector<engine::Ids> prompts = prompts_of({3, 11, 4});
   for (const auto& [temperature, top_k, top_p] :
        {std::tuple{0.0, int64_t{0}, 1.0}, {2.0, int64_t{1}, 1.0}, {1.5, int64_t{50}, 0.95}}) {
-    GenerationOptions options = greedy();
+    engine::GenerationOptions options = greedy();
     options.sampling = {.temperature = temperature, .top_k = top_k, .top_p = top_p, .seed = 3};
-    plan::InferenceShape shape = generate::shape_for(prompts, options, 2);
+    plan::InferenceShape shape = engine::shape_for(prompts, options, 2);
     EXPECT_EQ(shape.candidates, std::max<int64_t>(top_k, 1));
     const auto by_candidates = generate_all(recipe, prompts, options, 2);
     shape.candidates = 0;
-    Inference inference(recipe, runtime::open_model(recipe), shape);
-    const auto by_rows = Generator(inference).run(prompts, options);
+    engine::Inference inference(recipe, runtime::open_model(recipe), shape);
+    const auto by_rows = engine::Generator(inference).run(prompts, options);
     for (size_t i = 0; i < prompts.size(); ++i) EXPECT_EQ(by_candidates[i].ids, by_rows[i].ids);
   }
 }
 
 TEST(Generator, SamplingDependsOnTheSeedAndNotOnTheBatch) {
   const formats::Recipe recipe = golden_recipe(kModel);
-  const std::vector<Ids> prompts = prompts_of({3, 11, 4, 8});
-  GenerationOptions options = greedy();
+  const std::vector<engine::Ids> prompts = prompts_of({3, 11, 4, 8});
+  engine::GenerationOptions options = greedy();
   options.sampling = {.temperature = 1.5, .top_k = 50, .top_p = 0.95, .seed = 3};
   const auto all = generate_all(recipe, prompts, options, 4);
   const auto one_by_one = generate_all(recipe, prompts, options, 1);

@@ -10,14 +10,14 @@
 #include <string>
 #include <vector>
 
+#include "engine/generator.h"
+#include "engine/inference.h"
 #include "formats/folder/safetensors_file.h"
 #include "formats/recipe/recipe.h"
-#include "generate/generator.h"
-#include "generate/inference.h"
 
 namespace snug::testing {
 
-using generate::Ids;
+using engine::Ids;
 
 inline const std::string kGoldens = "tests/goldens/";
 
@@ -47,9 +47,9 @@ std::vector<T> golden_values(const formats::SafetensorsFile& file, const std::st
   return values;
 }
 
-inline Ids random_ids(size_t count, int64_t vocab, unsigned seed) {
+inline engine::Ids random_ids(size_t count, int64_t vocab, unsigned seed) {
   std::mt19937 random(seed);
-  Ids ids(count);
+  engine::Ids ids(count);
   for (int32_t& id : ids) id = static_cast<int32_t>(random() % static_cast<unsigned>(vocab));
   return ids;
 }

@@ -55,8 +55,8 @@ void expect_golden(const Case& c, bool bf16) {
   const auto expected = golden_values<float>(golden, "logits");
   const auto length = static_cast<size_t>(golden.at("ids").shape[1]);
 
-  generate::Inference inference(recipe, runtime::open_model(recipe),
-                                generate::score_shape(static_cast<int64_t>(length)));
+  engine::Inference inference(recipe, runtime::open_model(recipe),
+                              generate::score_shape(static_cast<int64_t>(length)));
   std::vector<float> logits;
   std::vector<double> logprobs;  // a row: of tokens 1 to length - 1
   for (size_t row = 0; row < ids.size(); row += length) {
@@ -163,9 +163,9 @@ void write_decoded(const std::string& name, const std::filesystem::path& folder)
   writer.finish();
 }
 
-std::vector<float> logits_of(const formats::Recipe& recipe, const Ids& ids) {
-  generate::Inference inference(recipe, runtime::open_model(recipe),
-                                generate::score_shape(std::ssize(ids)));
+std::vector<float> logits_of(const formats::Recipe& recipe, const engine::Ids& ids) {
+  engine::Inference inference(recipe, runtime::open_model(recipe),
+                              generate::score_shape(std::ssize(ids)));
   std::vector<float> logits;
   generate::log_probabilities(inference, ids, [&](std::span<const float> row) {
     logits.insert(logits.end(), row.begin(), row.end());
@@ -176,7 +176,7 @@ std::vector<float> logits_of(const formats::Recipe& recipe, const Ids& ids) {
 TEST(TransposedBaseInNf4, ComputesWithWhatItsTransposesDecodeTo) {
   const TemporaryFolder folder;
   write_decoded("gpt2", folder / "decoded");
-  const Ids ids = random_ids(21, 23, 5);
+  const engine::Ids ids = random_ids(21, 23, 5);
   const std::vector<float> expected =
       logits_of(recipe_of({"model=" + (folder / "decoded").string(), "threads=2"}), ids);
   const std::vector<float> in_4_bits = logits_of(

@@ -31,10 +31,10 @@ struct Scored {
   std::vector<double> logprobs;
 };
 
-Scored scored(const fs::path& folder, const Ids& ids) {
+Scored scored(const fs::path& folder, const engine::Ids& ids) {
   const formats::Recipe recipe = recipe_of({"model=" + folder.string(), "threads=1"});
-  generate::Inference inference(recipe, runtime::open_model(recipe),
-                                generate::score_shape(std::ssize(ids)));
+  engine::Inference inference(recipe, runtime::open_model(recipe),
+                              generate::score_shape(std::ssize(ids)));
   Scored result;
   const auto logprobs =
       generate::log_probabilities(inference, ids, [&](std::span<const float> logits) {
@@ -63,7 +63,7 @@ TEST_P(MergedForms, GivePeftsLogProbabilities) {
   merge_into(folder / "merged", kGoldens + expected.at("model").get<std::string>() + "/model",
              kAdapterForms + GetParam());
   const auto wanted = expected.at("logprobs").get<std::vector<double>>();
-  const Scored found = scored(folder / "merged", expected.at("ids").get<Ids>());
+  const Scored found = scored(folder / "merged", expected.at("ids").get<engine::Ids>());
   ASSERT_EQ(found.logprobs.size(), wanted.size());
   for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found.logprobs[i], wanted[i], 2e-5) << i;
 }
@@ -81,7 +81,7 @@ class MergedGoldens : public ::testing::TestWithParam<MergedCase> {};
 // The first row of the golden, which is PEFT's with the adapter applied.
 void expect_first_row(const std::string& golden, const fs::path& merged) {
   const formats::SafetensorsFile file(golden);
-  Ids ids = golden_values<int32_t>(file, "ids");
+  engine::Ids ids = golden_values<int32_t>(file, "ids");
   ids.resize(static_cast<size_t>(file.at("ids").shape[1]));
   std::vector<float> wanted = golden_values<float>(file, "logits");
   const Scored found = scored(merged, ids);

@@ -33,7 +33,7 @@ plan::PlannedInference plan_with(int64_t budget, const InferenceShape& shape = k
 
 TEST(InferencePlan, TheArenaIsWhatWasPlanned) {
   const formats::Recipe recipe = golden_recipe("basic");
-  generate::Inference inference(recipe, runtime::open_model(recipe), kShape);
+  engine::Inference inference(recipe, runtime::open_model(recipe), kShape);
   EXPECT_EQ(inference.device_json().at("peak_bytes"), device_bytes(plan_with(0)));
   EXPECT_EQ(inference.shape().prefill_tokens, kShape.prefill_tokens);
 }

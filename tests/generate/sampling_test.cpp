@@ -1,4 +1,4 @@
-#include "generate/sampling.h"
+#include "engine/sampling.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,15 +13,15 @@
 namespace snug::testing {
 namespace {
 
-using generate::Draw;
-using generate::Sampler;
-using generate::SamplingOptions;
+using engine::Draw;
+using engine::Sampler;
+using engine::SamplingOptions;
 
 constexpr int64_t kDraws = 40000;
 const std::vector<float> kLogits{1.0F, 3.0F, -2.0F, 2.5F, 0.0F, 2.0F};
 
-std::map<int32_t, double> frequencies(const SamplingOptions& options) {
-  Sampler sampler(options);
+std::map<int32_t, double> frequencies(const engine::SamplingOptions& options) {
+  engine::Sampler sampler(options);
   std::map<int32_t, double> counts;
   for (int64_t i = 0; i < kDraws; ++i) counts[sampler.pick(kLogits, {i % 7, i / 7})] += 1;
   for (auto& [id, count] : counts) count /= static_cast<double>(kDraws);
@@ -29,7 +29,7 @@ std::map<int32_t, double> frequencies(const SamplingOptions& options) {
 }
 
 // Frequencies against probabilities that only `kept` share, within 4 sigma.
-void expect_distribution(const SamplingOptions& options, const std::vector<int32_t>& kept) {
+void expect_distribution(const engine::SamplingOptions& options, const std::vector<int32_t>& kept) {
   double total = 0;
   const auto weight = [&](int32_t id) {
     return std::exp(kLogits[static_cast<size_t>(id)] / options.temperature);
@@ -67,18 +67,18 @@ TEST(Sampling, TopPKeepsTheFewestThatReachIt) {
 TEST(Sampling, PenalizesWhatWasSeenAsTransformersDoes) {
   const std::vector<int32_t> seen{3, 2, 3, 4};
   std::vector<float> result;
-  generate::penalize_repetition(kLogits, seen, 1.3, result);
+  engine::penalize_repetition(kLogits, seen, 1.3, result);
   EXPECT_EQ(result, (std::vector<float>{1, 3, -0x1.4ccccc0p+1F, 0x1.ec4ec60p+0F, 0, 2}));
-  generate::penalize_repetition(kLogits, seen, 0.7, result);
+  engine::penalize_repetition(kLogits, seen, 0.7, result);
   EXPECT_EQ(result, (std::vector<float>{1, 3, -0x1.6666660p+0F, 0x1.c924920p+1F, 0, 2}));
   // Then all tokens have to be looked at.
-  EXPECT_EQ(generate::candidates_of({.temperature = 0}), 1);
-  EXPECT_EQ(generate::candidates_of({.temperature = 0, .repetition_penalty = 1.3}), 0);
+  EXPECT_EQ(engine::candidates_of({.temperature = 0}), 1);
+  EXPECT_EQ(engine::candidates_of({.temperature = 0, .repetition_penalty = 1.3}), 0);
 }
 
 TEST(Sampling, GreedyTakesTheLikeliestAndOfEqualOnesTheFirst) {
-  Sampler greedy({.temperature = 0});
-  Sampler first({.temperature = 5, .top_k = 1});
+  engine::Sampler greedy({.temperature = 0});
+  engine::Sampler first({.temperature = 5, .top_k = 1});
   const std::vector<float> ties{0.0F, 2.0F, 2.0F, -1.0F};
   for (int64_t i = 0; i < 20; ++i) {
     EXPECT_EQ(greedy.pick(kLogits, {0, i}), 1);
@@ -88,10 +88,10 @@ TEST(Sampling, GreedyTakesTheLikeliestAndOfEqualOnesTheFirst) {
 }
 
 TEST(Sampling, DrawsAreAFunctionOfSeedPromptAndToken) {
-  Sampler a({.temperature = 1, .seed = 9});
-  Sampler b({.temperature = 1, .seed = 9});
-  Ids forward;
-  Ids backward;
+  engine::Sampler a({.temperature = 1, .seed = 9});
+  engine::Sampler b({.temperature = 1, .seed = 9});
+  engine::Ids forward;
+  engine::Ids backward;
   for (int64_t i = 0; i < 100; ++i) forward.push_back(a.pick(kLogits, {i % 3, i}));
   for (int64_t i = 99; i >= 0; --i) backward.insert(backward.begin(), b.pick(kLogits, {i % 3, i}));
   EXPECT_EQ(forward, backward);
@@ -114,11 +114,11 @@ TEST(Sampling, LikeliestAreThoseThatSortingFinds) {
         if (logits[i] > -kInfinity) sorted.push_back(static_cast<int32_t>(i));
       const auto logit = [&](int32_t id) { return logits[static_cast<size_t>(id)]; };
       std::ranges::stable_sort(sorted, std::greater<>(), logit);
-      generate::BlockMaxima maxima;
+      engine::BlockMaxima maxima;
       maxima.find(logits);
       EXPECT_EQ(maxima.likeliest(), sorted.empty() ? -1 : sorted[0]);
       for (const size_t count : {1U, 5U, 64U, 300U}) {
-        std::vector<generate::Candidate> found;
+        std::vector<engine::Candidate> found;
         maxima.likeliest(count, found);
         std::erase_if(found, [](const auto& candidate) { return candidate.weight == -kInfinity; });
         ASSERT_EQ(found.size(), std::min(count, sorted.size())) << size << " " << kind;
@@ -131,7 +131,7 @@ TEST(Sampling, LikeliestAreThoseThatSortingFinds) {
 // More tokens make up the probability than are looked at first.
 TEST(Sampling, TopPOfManyTokens) {
   const std::vector<float> flat(20000, 1.0F);
-  Sampler sampler({.temperature = 1, .top_p = 0.5, .seed = 3});
+  engine::Sampler sampler({.temperature = 1, .top_p = 0.5, .seed = 3});
   int32_t most = 0;
   for (int64_t i = 0; i < 500; ++i) most = std::max(most, sampler.pick(flat, {0, i}));
   EXPECT_LT(most, 10000 + 1);
@@ -140,24 +140,22 @@ TEST(Sampling, TopPOfManyTokens) {
 
 TEST(Sampling, LogProbabilities) {
   double sum = 0;
-  for (int32_t id = 0; id < 6; ++id) sum += std::exp(generate::log_probability(kLogits, id));
+  for (int32_t id = 0; id < 6; ++id) sum += std::exp(engine::log_probability(kLogits, id));
   EXPECT_NEAR(sum, 1, 1e-12);
-  EXPECT_NEAR(generate::log_probability(kLogits, 1) - generate::log_probability(kLogits, 2), 5,
-              1e-12);
+  EXPECT_NEAR(engine::log_probability(kLogits, 1) - engine::log_probability(kLogits, 2), 5, 1e-12);
   const std::vector<float> large{1000.0F, 1001.0F};
-  EXPECT_NEAR(generate::log_probability(large, 1), -std::log(1 + std::exp(-1.0)), 1e-9);
+  EXPECT_NEAR(engine::log_probability(large, 1), -std::log(1 + std::exp(-1.0)), 1e-9);
 }
 
 TEST(Sampling, LogitsThatAreNotFiniteAreRefused) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> damaged{kNan, kNan};
-  EXPECT_TRUE(contains(user_error_of([&] { generate::argmax(damaged); }), "not finite"));
+  EXPECT_TRUE(contains(user_error_of([&] { engine::argmax(damaged); }), "not finite"));
   const std::vector<float> infinite{0, std::numeric_limits<float>::infinity()};
-  EXPECT_TRUE(contains(user_error_of([&] { generate::argmax(infinite); }), "not finite"));
+  EXPECT_TRUE(contains(user_error_of([&] { engine::argmax(infinite); }), "not finite"));
   for (const std::vector<float>& logits : {damaged, infinite})
-    EXPECT_TRUE(
-        contains(user_error_of([&] { generate::log_probability(logits, 0); }), "not finite"));
-  EXPECT_EQ(generate::argmax(std::vector<float>{kNan, 1.0F, 2.0F}), 2);
+    EXPECT_TRUE(contains(user_error_of([&] { engine::log_probability(logits, 0); }), "not finite"));
+  EXPECT_EQ(engine::argmax(std::vector<float>{kNan, 1.0F, 2.0F}), 2);
 }
 
 }  // namespace

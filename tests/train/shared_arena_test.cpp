@@ -12,7 +12,7 @@
 
 #include "../base/captured_stream.h"
 #include "base/error.h"
-#include "generate/generator.h"
+#include "engine/generator.h"
 #include "golden_case.h"
 #include "program/ir/tensor_names.h"
 
@@ -25,7 +25,7 @@ using program::Stage;
 constexpr int64_t kRows = 2;
 constexpr int64_t kRowTokens = 16;
 constexpr int64_t kSteps = 3;
-const generate::Ids kFirstAlone{1, generate::CachedForward::kIdle, generate::CachedForward::kIdle};
+const engine::Ids kFirstAlone{1, engine::CachedForward::kIdle, engine::CachedForward::kIdle};
 
 struct SharedArenaCase {
   std::string backend;
@@ -42,19 +42,19 @@ plan::InferenceShape shape() {
   return shape;
 }
 
-std::vector<generate::Ids> prompts() {
+std::vector<engine::Ids> prompts() {
   return {{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5}, {8, 9, 7}, {9, 3, 2, 3, 8, 4}, {6}, {2, 6, 4, 3}};
 }
 
-std::vector<generate::Generation> generate_all(runtime::Executor& executor,
-                                               const models::ModelConfig& model) {
-  generate::Generator generator(executor, model, shape());
+std::vector<engine::Generation> generate_all(runtime::Executor& executor,
+                                             const models::ModelConfig& model) {
+  engine::Generator generator(executor, model, shape());
   return generator.run(prompts(), {.sampling = {}, .max_new_tokens = 12, .stop_ids = {}});
 }
 
-std::vector<generate::Ids> ids_of(const std::vector<generate::Generation>& generations) {
-  std::vector<generate::Ids> ids;
-  for (const generate::Generation& generation : generations) ids.push_back(generation.ids);
+std::vector<engine::Ids> ids_of(const std::vector<engine::Generation>& generations) {
+  std::vector<engine::Ids> ids;
+  for (const engine::Generation& generation : generations) ids.push_back(generation.ids);
   return ids;
 }
 
@@ -122,15 +122,13 @@ TEST_P(SharedArena, StepsAreThoseOfAJobThatDoesNotGenerate) {
 TEST_P(SharedArena, GenerationFollowsTheWeights) {
   LoadedCase often = load(true);
   LoadedCase once = load(true);
-  const std::vector<generate::Ids> first =
-      ids_of(generate_all(often.executor(), often.spec().model));
+  const std::vector<engine::Ids> first = ids_of(generate_all(often.executor(), often.spec().model));
   for (int64_t number = 1; number <= kSteps; ++number) {
     step(often, number);
     step(once, number);
     if (number < kSteps) generate_all(often.executor(), often.spec().model);
   }
-  const std::vector<generate::Ids> last =
-      ids_of(generate_all(often.executor(), often.spec().model));
+  const std::vector<engine::Ids> last = ids_of(generate_all(often.executor(), often.spec().model));
   EXPECT_EQ(last, ids_of(generate_all(once.executor(), once.spec().model)));
   EXPECT_NE(first, last);
 }
@@ -158,14 +156,14 @@ TEST_P(SharedArena, FewSequencesDecodeAsInTheirOwnPrograms) {
   LoadedCase loaded = load(true);
   plan::InferenceShape one_size = shape();
   one_size.decode_sizes.clear();
-  generate::Generator by_size(loaded.executor(), loaded.spec().model, shape());
-  generate::Generator by_one(loaded.executor(), loaded.spec().model, one_size);
-  std::vector<generate::Ids> few = prompts();
+  engine::Generator by_size(loaded.executor(), loaded.spec().model, shape());
+  engine::Generator by_one(loaded.executor(), loaded.spec().model, one_size);
+  std::vector<engine::Ids> few = prompts();
   few.resize(2);
-  const generate::GenerationOptions options{.sampling = {}, .max_new_tokens = 8, .stop_ids = {}};
+  const engine::GenerationOptions options{.sampling = {}, .max_new_tokens = 8, .stop_ids = {}};
   ProgramsRun programs;
   loaded.executor().set_observer(&programs);
-  const std::vector<generate::Ids> of_size = ids_of(by_size.run(few, options));
+  const std::vector<engine::Ids> of_size = ids_of(by_size.run(few, options));
   EXPECT_EQ(programs.take(), (std::set<std::string>{"prefill", "decode.2"}));
   EXPECT_EQ(of_size, ids_of(by_one.run(few, options)));
   EXPECT_EQ(programs.take(), (std::set<std::string>{"prefill", "decode"}));
@@ -183,9 +181,9 @@ TEST_P(SharedArena, WhatAStageLeftIsNotReadAfterAnother) {
   generate_all(executor, loaded.spec().model);
   EXPECT_TRUE(testing::dies([&] { (void)executor.result<float>(program::kLossName); },
                             "after another stage began"));
-  generate::CachedForward forward(executor, shape());
-  const generate::Ids prompt{3, 1, 4};
-  const generate::SequencePart part{0, prompt};
+  engine::CachedForward forward(executor, shape());
+  const engine::Ids prompt{3, 1, 4};
+  const engine::SequencePart part{0, prompt};
   forward.prefill({&part, 1});
   step(loaded, 2);
   EXPECT_TRUE(testing::dies([&] { forward.decode(kFirstAlone); }, "another stage of the job"));
@@ -197,17 +195,17 @@ TEST_P(SharedArena, WhatAStageLeftIsNotReadAfterAnother) {
 // A sequence that has ended leaves its place, and the others go on as they were.
 TEST_P(SharedArena, ASequenceLeavesItsPlaceToAnother) {
   LoadedCase loaded = load(true);
-  generate::CachedForward forward(loaded.executor(), shape());
-  const generate::Ids prompt{3, 1, 4, 1, 5};
+  engine::CachedForward forward(loaded.executor(), shape());
+  const engine::Ids prompt{3, 1, 4, 1, 5};
   const auto logits_of = [&](int64_t sequence) {
     const auto row = forward.logits(sequence);
     return std::vector<float>(row.begin(), row.end());
   };
-  const generate::SequencePart alone{1, prompt};
+  const engine::SequencePart alone{1, prompt};
   forward.prefill({&alone, 1});
   const std::vector<float> expected = logits_of(1);
-  const generate::Ids other{9, 2, 6, 5};
-  const generate::SequencePart next{2, other};
+  const engine::Ids other{9, 2, 6, 5};
+  const engine::SequencePart next{2, other};
   forward.prefill({&next, 1});
   forward.release(1);
   forward.prefill({&alone, 1});
@@ -218,13 +216,13 @@ TEST_P(SharedArena, ASequenceLeavesItsPlaceToAnother) {
 
 TEST_P(SharedArena, RequestsBeyondTheCacheAreErrors) {
   LoadedCase loaded = load(true);
-  generate::CachedForward forward(loaded.executor(), shape());
-  const generate::Ids long_prompt(9, 3);
-  const generate::SequencePart part{0, long_prompt};
+  engine::CachedForward forward(loaded.executor(), shape());
+  const engine::Ids long_prompt(9, 3);
+  const engine::SequencePart part{0, long_prompt};
   EXPECT_THROW(forward.prefill({&part, 1}), base::UserError);
   EXPECT_EQ(forward.length(0), 0);
-  const generate::Ids chunk(8, 3);
-  const generate::SequencePart fits{0, chunk};
+  const engine::Ids chunk(8, 3);
+  const engine::SequencePart fits{0, chunk};
   for (int i = 0; i < 8; ++i) forward.prefill({&fits, 1});
   EXPECT_EQ(forward.length(0), 64);
   EXPECT_THROW(forward.decode(kFirstAlone), base::UserError);

@@ -10,7 +10,7 @@
 #include "runtime/loading/load_weights.h"
 #include "runtime/session.h"
 
-namespace snug::generate {
+namespace snug::engine {
 
 // What opening a model for inference takes of this machine's memory.
 struct InferenceMemory {
@@ -52,4 +52,4 @@ class Inference {
   runtime::Session session_;
 };
 
-}  // namespace snug::generate
+}  // namespace snug::engine

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "base/token_streams.h"
-#include "generate/sampling.h"
+#include "engine/sampling.h"
 #include "plan/job/job.h"
 #include "runtime/execution/executor.h"
 
-namespace snug::generate {
+namespace snug::engine {
 
 // Tokens that are appended to one sequence.
 struct SequencePart {
@@ -122,4 +122,4 @@ class CachedForward {
   base::PerStream<std::vector<int64_t>> lengths_;  // (sequences) for each stream
 };
 
-}  // namespace snug::generate
+}  // namespace snug::engine

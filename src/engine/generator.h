@@ -8,11 +8,11 @@
 #include <span>
 #include <vector>
 
-#include "generate/cached_forward.h"
-#include "generate/inference.h"
-#include "generate/sampling.h"
+#include "engine/cached_forward.h"
+#include "engine/inference.h"
+#include "engine/sampling.h"
 
-namespace snug::generate {
+namespace snug::engine {
 
 using Ids = std::vector<int32_t>;
 
@@ -80,4 +80,4 @@ class Generator {
 // Throws UserError for an id outside the vocabulary; `what` says in the message what the ids are.
 void check_ids(std::span<const int32_t> ids, const models::ModelConfig& model, const char* what);
 
-}  // namespace snug::generate
+}  // namespace snug::engine

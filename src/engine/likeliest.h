@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace snug::generate {
+namespace snug::engine {
 
 // A token with its logit, or with a weight computed from the logit.
 struct Candidate {
@@ -37,4 +37,4 @@ class BlockMaxima {
   std::vector<float> scratch_;
 };
 
-}  // namespace snug::generate
+}  // namespace snug::engine

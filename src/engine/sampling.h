@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "generate/likeliest.h"
+#include "engine/likeliest.h"
 
-namespace snug::generate {
+namespace snug::engine {
 
 struct SamplingOptions {
   double temperature = 0;         // 0: greedy
@@ -77,4 +77,4 @@ class Sampler {
   std::vector<Candidate> candidates_;
 };
 
-}  // namespace snug::generate
+}  // namespace snug::engine

@@ -11,7 +11,7 @@
 #include "text/tokenizer/stream_decoder.h"
 #include "text/tokenizer/tokenizer.h"
 
-namespace snug::generate {
+namespace snug::engine {
 
 // What ends an answer.
 struct AnswerEnd {
@@ -45,4 +45,4 @@ class AnswerText {
 std::string answer_text(const text::Tokenizer& tokenizer, std::span<const int32_t> before,
                         std::span<const int32_t> ids, const AnswerEnd& end);
 
-}  // namespace snug::generate
+}  // namespace snug::engine

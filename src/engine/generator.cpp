@@ -1,4 +1,4 @@
-#include "generate/generator.h"
+#include "engine/generator.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/seconds_since.h"
 
-namespace snug::generate {
+namespace snug::engine {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -236,4 +236,4 @@ std::span<const float> Generator::logits(Group& group, int64_t sequence) const {
   return group.penalized;
 }
 
-}  // namespace snug::generate
+}  // namespace snug::engine

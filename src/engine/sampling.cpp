@@ -1,4 +1,4 @@
-#include "generate/sampling.h"
+#include "engine/sampling.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/random.h"
 
-namespace snug::generate {
+namespace snug::engine {
 namespace {
 
 // Uniform in [0, 1) with 53 random bits: 24 bits are too few for a vocabulary of 10^5 tokens.
@@ -152,4 +152,4 @@ bool Sampler::cut(double sum) {
   return true;
 }
 
-}  // namespace snug::generate
+}  // namespace snug::engine

@@ -1,4 +1,4 @@
-#include "generate/inference.h"
+#include "engine/inference.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include "runtime/execution/rehearsal.h"
 #include "runtime/saving/adapter.h"
 
-namespace snug::generate {
+namespace snug::engine {
 namespace {
 
 // Decoding reads every weight once per token, and threads synchronise after every operation: with
@@ -76,4 +76,4 @@ nlohmann::json Inference::device_json() const {
   return {{"peak_bytes", bytes ? nlohmann::json(*bytes) : nlohmann::json(nullptr)}};
 }
 
-}  // namespace snug::generate
+}  // namespace snug::engine

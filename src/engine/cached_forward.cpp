@@ -1,11 +1,11 @@
-#include "generate/cached_forward.h"
+#include "engine/cached_forward.h"
 
 #include <algorithm>
 
 #include "base/error.h"
 #include "program/ir/tensor_names.h"
 
-namespace snug::generate {
+namespace snug::engine {
 
 using base::TokenStream;
 using program::ProgramName;
@@ -252,4 +252,4 @@ Likeliest CachedForward::likeliest(int64_t sequence) const {
   return {{last_->likeliest_logits + first, count}, {last_->likeliest_ids + first, count}};
 }
 
-}  // namespace snug::generate
+}  // namespace snug::engine

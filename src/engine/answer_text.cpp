@@ -1,10 +1,10 @@
-#include "generate/answer_text.h"
+#include "engine/answer_text.h"
 
 #include <algorithm>
 #include <string_view>
 #include <utility>
 
-namespace snug::generate {
+namespace snug::engine {
 namespace {
 
 // The length in bytes of the longest end of `text` that is the beginning of `stop`.
@@ -64,4 +64,4 @@ std::string answer_text(const text::Tokenizer& tokenizer, std::span<const int32_
   return text + answer.finish();
 }
 
-}  // namespace snug::generate
+}  // namespace snug::engine

@@ -1,11 +1,11 @@
-#include "generate/likeliest.h"
+#include "engine/likeliest.h"
 
 #include <algorithm>
 #include <array>
 #include <functional>
 #include <limits>
 
-namespace snug::generate {
+namespace snug::engine {
 namespace {
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
@@ -72,4 +72,4 @@ void BlockMaxima::likeliest(size_t count, std::vector<Candidate>& candidates) {
   candidates.resize(static_cast<size_t>(kept));
 }
 
-}  // namespace snug::generate
+}  // namespace snug::engine
