@@ -10,11 +10,10 @@
 
 #include "engine/cached_forward.h"
 #include "engine/inference.h"
+#include "engine/request.h"
 #include "engine/sampling.h"
 
 namespace snug::engine {
-
-using Ids = std::vector<int32_t>;
 
 struct GenerationOptions {
   SamplingOptions sampling;
