@@ -79,6 +79,7 @@ struct Recipe {
   int64_t max_shard_size = 0;  // bytes of a merged model's files
   std::string base;            // a folder in 16 bits of the model that is in 4 bits; empty: none
   MergeInto merge_into = MergeInto::automatic;
+  ComputeDtype drift_dtype = ComputeDtype::automatic;  // automatic: as the run computed
   double max_drift = 0;      // mean KL above which a merged model is not to be used as it is
   int64_t drift_tokens = 0;  // on how many tokens it is measured at most; 0: it is not
 
