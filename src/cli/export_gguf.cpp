@@ -120,9 +120,9 @@ int export_adapter(const Request& request, formats::Recipe recipe, const std::st
 
 int export_gguf(const Request& request) {
   Request of_model = request;
-  std::string types;
+  std::optional<std::string> given_types;
   of_model.take_words([&](const std::string& key, const std::string& value) {
-    if (key == "types") types = value;
+    if (key == "types") given_types = value;
     return key == "types";
   });
   const formats::Recipe recipe = of_model.recipe();
@@ -131,7 +131,7 @@ int export_gguf(const Request& request) {
     recipe.fail("base",
                 "is for an adapter alone: the model that it was trained on. Give model=DIR "
                 "to merge the adapter into it");
-  if (types.empty()) types = is_adapter ? kDefaultAdapterTypes : kDefaultTypes;
+  const std::string types = given_types.value_or(is_adapter ? kDefaultAdapterTypes : kDefaultTypes);
   return is_adapter ? export_adapter(of_model, recipe, types)
                     : export_model(of_model, recipe, types);
 }

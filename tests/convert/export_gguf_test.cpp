@@ -230,13 +230,21 @@ TEST(ExportGguf, MergesAnAdapterOnTheWay) {
 TEST(ExportGguf, RefusesKindsByNamingAll) {
   EXPECT_TRUE(contains(user_error_of([] { parse_mixes("q8_0,q9_0"); }), "no kind \"q9_0\""));
   EXPECT_TRUE(contains(user_error_of([] { parse_mixes("q9_0"); }), "q4_k_m, q4_k_s, q4_1"));
-  EXPECT_TRUE(contains(user_error_of([] { parse_mixes("q8_0,"); }), "a kind is empty"));
+  EXPECT_TRUE(contains(user_error_of([] { parse_mixes(""); }), "no kind is named"));
+  EXPECT_TRUE(contains(user_error_of([] { parse_mixes("[]"); }), "no kind is named"));
+  EXPECT_TRUE(contains(user_error_of([] { parse_mixes("'q8_0"); }), "a quote is not closed"));
   EXPECT_TRUE(contains(user_error_of([] { parse_mixes("Q8_0, q8_0"); }), "stands twice"));
-  EXPECT_EQ(parse_mixes("Q4_K, F16"), (std::vector{GgufMix::q4_k_m, GgufMix::f16}));
   const FolderWeights source(golden("basic/model"));
   const std::array mxfp4{GgufMix::mxfp4};
   EXPECT_TRUE(
       contains(user_error_of([&] { GgufExporter(source, mxfp4, "x"); }), "this one has none"));
+}
+
+// Each form that lists of recipes have on a command line.
+TEST(ExportGguf, TakesKindsInEachFormOfAList) {
+  for (const char* text : {"Q4_K, F16", "q4_k_m,f16", "q4_k_m f16", "[q4_k_m,f16]",
+                           "[\"q4_k_m\", 'f16']", "q4_k_m,f16,"})
+    EXPECT_EQ(parse_mixes(text), (std::vector{GgufMix::q4_k_m, GgufMix::f16})) << text;
 }
 
 TEST(ExportAdapter, HasTheTensorsOfLlamaCppsConverter) {
