@@ -103,6 +103,7 @@ int export_adapter(const Request& request, formats::Recipe recipe, const std::st
   const convert::AdapterExporter exporter(base, inputs.adapter, convert::parse_mixes(types),
                                           name_of_adapter(inputs.adapter));
   const convert::AdapterExportPlan& plan = exporter.plan();
+  for (const std::string& note : plan.notes) base::say("{}: {}", recipe.adapter, note);
   return convert_folder(
       request, recipe,
       {.summary = fmt::format("adapters of {} matrices of {} as {}, for llama.cpp's --lora",
@@ -110,7 +111,8 @@ int export_adapter(const Request& request, formats::Recipe recipe, const std::st
        .json = {{"architecture", plan.architecture},
                 {"matrices", plan.matrices},
                 {"alpha", plan.alpha},
-                {"files", plan.files}},
+                {"files", plan.files},
+                {"notes", plan.notes}},
        .source = inputs.adapter.string(),
        .costs = plan,
        .write = [&] { return exporter.write(recipe.output_dir); }});

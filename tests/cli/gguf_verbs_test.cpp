@@ -53,6 +53,17 @@ TEST(GgufVerbs, ThereAndBackGivesTheSameWeightsAndTokens) {
   EXPECT_EQ(score_again.out, score.out);
 }
 
+TEST(GgufVerbs, AnAdapterHasAModelfileNextToIt) {
+  const TemporaryFolder folder;
+  const BinaryRun run = run_snug({"export", "gguf", "adapter=tests/goldens/lora_all_linear/adapter",
+                                  "types=[f16]", folder_named(folder, "made"), "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(contains(run.err, "the Modelfile takes the base from "));
+  expect_within_plan(json::parse(run.out));
+  EXPECT_TRUE(contains(contents_of(folder / "made/Modelfile"),
+                       "grouped_tied/model\nADAPTER ./lora_all_linear-F16-LoRA.gguf\n"));
+}
+
 TEST(GgufVerbs, ExportSaysWhatIsWrong) {
   const TemporaryFolder folder;
   const std::string output = folder_named(folder, "out");

@@ -269,6 +269,21 @@ TEST(ExportAdapter, HasTheTensorsOfLlamaCppsConverter) {
   }
 }
 
+TEST(ExportAdapter, WritesAModelfileOfTheFirstFile) {
+  const TemporaryFolder folder;
+  const FolderWeights base(golden("grouped_tied/model"));
+  const std::array mixes{GgufMix::f16, GgufMix::f32};
+  const AdapterExporter exporter(base, golden("lora_all_linear/adapter"), mixes, "tiny");
+  exporter.write(folder.path() / "out");
+  EXPECT_EQ(base::read_text_file(folder.path() / "out/Modelfile"),
+            "FROM " + fs::absolute(golden("grouped_tied/model")).string() +
+                "\nADAPTER ./tiny-F16-LoRA.gguf\n");
+  int64_t bytes = 0;
+  for (const char* file : {"tiny-F16-LoRA.gguf", "tiny-F32-LoRA.gguf", "Modelfile"})
+    bytes += static_cast<int64_t>(fs::file_size(folder.path() / "out" / file));
+  EXPECT_EQ(exporter.plan().result_bytes, bytes);
+}
+
 TEST(ExportAdapter, FoldsTheScaleOfRslora) {
   const fs::path adapter = golden("lora_qv_rslora/adapter");
   const json config = base::read_json_file(adapter / "adapter_config.json");
