@@ -73,7 +73,8 @@ GgufPart rows_of_b(const GgufPart& part, int64_t r) {
   return rows;
 }
 
-// The most that reading the folder's tokenizer takes, in documents of JSON: 3 bytes for one of the file were measured
+// The most that reading the folder's tokenizer takes, in documents of JSON: 3 bytes for one of the
+// file were measured
 int64_t reading_bytes(const fs::path& folder) {
   constexpr int64_t kBytesOfByte = 6;
   int64_t bytes = 0;
