@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "convert/gguf/gguf_tokenizer.h"
 #include "convert/gguf/known_ends.h"
+#include "convert/gguf/missing_rule.h"
 #include "convert/gguf/tokenizer_document.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -128,6 +129,8 @@ void write_templates(const GgufTokenizer& tokenizer, const fs::path& folder) {
 void write_tokenizer(const formats::Metadata& metadata, const fs::path& folder) {
   GgufTokenizer tokenizer = read_tokenizer_keys(metadata);
   complete_ids(tokenizer);
+  if (lacks_rule(tokenizer))
+    if (const std::string name = rule_by_ids(tokenizer); !name.empty()) tokenizer.pre = name;
   const json document = tokenizer_document(tokenizer, true);
   const json config = tokenizer_config_of(tokenizer, context_length_of(metadata));
   const std::string text = document.dump(1);
