@@ -103,6 +103,7 @@ int export_adapter(const Request& request, formats::Recipe recipe, const std::st
   const convert::AdapterExporter exporter(base, inputs.adapter, convert::parse_mixes(types),
                                           name_of_adapter(inputs.adapter));
   const convert::AdapterExportPlan& plan = exporter.plan();
+  for (const std::string& note : plan.notes) base::say("{}: {}", recipe.adapter, note);
   return convert_folder(
       request, recipe,
       {.summary = fmt::format("adapters of {} matrices of {} as {}, for llama.cpp's --lora",
@@ -110,7 +111,8 @@ int export_adapter(const Request& request, formats::Recipe recipe, const std::st
        .json = {{"architecture", plan.architecture},
                 {"matrices", plan.matrices},
                 {"alpha", plan.alpha},
-                {"files", plan.files}},
+                {"files", plan.files},
+                {"notes", plan.notes}},
        .source = inputs.adapter.string(),
        .costs = plan,
        .write = [&] { return exporter.write(recipe.output_dir); }});
@@ -120,9 +122,9 @@ int export_adapter(const Request& request, formats::Recipe recipe, const std::st
 
 int export_gguf(const Request& request) {
   Request of_model = request;
-  std::string types;
+  std::optional<std::string> given_types;
   of_model.take_words([&](const std::string& key, const std::string& value) {
-    if (key == "types") types = value;
+    if (key == "types") given_types = value;
     return key == "types";
   });
   const formats::Recipe recipe = of_model.recipe();
@@ -131,7 +133,7 @@ int export_gguf(const Request& request) {
     recipe.fail("base",
                 "is for an adapter alone: the model that it was trained on. Give model=DIR "
                 "to merge the adapter into it");
-  if (types.empty()) types = is_adapter ? kDefaultAdapterTypes : kDefaultTypes;
+  const std::string types = given_types.value_or(is_adapter ? kDefaultAdapterTypes : kDefaultTypes);
   return is_adapter ? export_adapter(of_model, recipe, types)
                     : export_model(of_model, recipe, types);
 }

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/seconds_since.h"
 #include "convert/folder/ordered_pieces.h"
+#include "convert/gguf/folder_tokenizer.h"
 #include "convert/gguf/general_keys.h"
 #include "convert/gguf/gguf_file_name.h"
 #include "convert/gguf/gguf_pieces.h"
@@ -49,13 +50,6 @@ const models::ModelConfig& config_of(const WeightSource& source) {
         "{}: snug does not know the text model of this folder, so it cannot be a GGUF file",
         source.companions().string());
   return *source.model();
-}
-
-bool has_tokenizer(const fs::path& folder) {
-  std::error_code error;
-  for (const char* name : {"tokenizer.json", "tokenizer.model", "spiece.model"})
-    if (!folder.empty() && fs::exists(folder / name, error)) return true;
-  return false;
 }
 
 // llama.cpp loads a model without a tokenizer for programs that give it ids.
