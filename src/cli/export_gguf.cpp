@@ -16,6 +16,7 @@
 #include "convert/folder/model_card.h"
 #include "convert/gguf/export_adapter.h"
 #include "convert/gguf/export_gguf.h"
+#include "convert/gguf/folder_tokenizer.h"
 #include "convert/source/folder_weights.h"
 #include "convert/source/merged_weights.h"
 #include "formats/folder/hf_folder.h"
@@ -74,7 +75,10 @@ int export_model(const Request& request, const formats::Recipe& recipe, const st
     source.merged.emplace(source.model, adapter);
     name += "-" + name_of_adapter(adapter);
   }
-  const convert::GgufExporter exporter(source.weights(), convert::parse_mixes(types), name);
+  // A run that brought a template, or tokens, left its tokenizer next to its adapter.
+  const fs::path tokenizer = convert::has_tokenizer(adapter) ? adapter : fs::path(folder);
+  const convert::GgufExporter exporter(source.weights(), convert::parse_mixes(types), name,
+                                       tokenizer);
   const convert::GgufExportPlan& plan = exporter.plan();
   for (const std::string& difference : plan.differences)
     base::say("{}: {}", recipe.model, difference);

@@ -190,6 +190,25 @@ TEST(ExportGguf, WritesAModelfileOfTheFirstFile) {
   EXPECT_EQ(exporter.plan().result_bytes, bytes);
 }
 
+// As a run that was trained with a template of its own leaves it next to its adapter.
+TEST(ExportGguf, TakesTheTokenizerOfAnotherFolder) {
+  const TemporaryFolder folder;
+  const FolderWeights source("examples/wordnet");
+  const fs::path adapter = folder.path() / "adapter";
+  fs::create_directory(adapter);
+  for (const char* file : {"tokenizer.json", "tokenizer_config.json"})
+    fs::copy_file(fs::path("examples/wordnet") / file, adapter / file);
+  const std::string chat = "{% for m in messages %}{{ m.content }}{% endfor %}";
+  base::write_file_atomically(adapter / "chat_template.jinja", chat);
+  GgufExporter(source, kFp32, "own").write(folder.path() / "without");
+  GgufExporter(source, kFp32, "own", adapter).write(folder.path() / "with");
+  const GgufFile without(folder.path() / "without/own-F32.gguf");
+  const GgufFile with(folder.path() / "with/own-F32.gguf");
+  EXPECT_EQ(without.metadata().find("tokenizer.chat_template"), nullptr);
+  ASSERT_NE(with.metadata().find("tokenizer.chat_template"), nullptr);
+  EXPECT_TRUE(*with.metadata().find("tokenizer.chat_template") == formats::MetadataValue(chat));
+}
+
 TEST(ExportGguf, SaysTheLicenceAndTheSamplingOfTheFolder) {
   const TemporaryFolder folder;
   const fs::path model = folder.path() / "model";
