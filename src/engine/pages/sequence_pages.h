@@ -54,6 +54,8 @@ class SequencePages {
   }
   const PagePool& pool(int64_t group) const { return pools_[static_cast<size_t>(group)]; }
 
+  const PrefixIndex& index() const { return index_; }
+
   // Whether a sequence that grows like this can enter where there is no other.
   bool can_ever_enter(const SequenceGrowth& growth) const;
 
