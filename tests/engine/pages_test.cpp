@@ -239,6 +239,17 @@ TEST(SequencePages, AnswersAreKnownBeginnings) {
   EXPECT_EQ(enter_and_read(pages, 1, ids), 12);
 }
 
+TEST(SequencePages, WhatHasNoPagesIsNotKnown) {
+  SequencePages pages(shape_of({{.pages = 4}}));
+  enter_and_read(pages, 0, counted(0, 13));
+  pages.release(0);
+  EXPECT_EQ(pages.index().entries(), 3);
+  const Ids other = counted(100, 16);
+  ASSERT_EQ(pages.enter(0, {.prompt = other, .promised_tokens = 16, .shares = false}), 0);
+  ASSERT_TRUE(read_prompt(pages, 0, other));
+  EXPECT_EQ(pages.index().entries(), 0);
+}
+
 TEST(SequencePages, WhatSharesNothingIsSharedByNobody) {
   SequencePages pages(shape_of({{.pages = 12}}));
   const Ids ids = counted(0, 12);
