@@ -79,6 +79,7 @@ BY_PEFT = [
     Case("peft_compiled", "qwen3", peft=QV, renamed=lambda name: name.replace("base_model.model.", "base_model.model._orig_mod.")),
     Case("peft_parallel", "mistral", peft=QV, renamed=lambda name: "module." + name.replace(".lora_A.", ".lora_A.default.").replace(".lora_B.", ".lora_B.default.")),
     Case("peft_bias", "biases", peft=dict(target_modules=["q_proj"], bias="all"), refused="bias"),
+    Case("peft_bias_of_none", "mistral", peft=dict(target_modules=["q_proj"], bias="all")),
     Case("peft_lora_bias", "mistral", peft=dict(target_modules=["q_proj"], lora_bias=True), refused="lora_bias"),
     Case("peft_sharded", "sharded_bf16", peft=dict(target_modules="all-linear")),
 ]

@@ -61,6 +61,12 @@ void replace_file(const std::filesystem::path& path, const Write& write) {
   }
 }
 
+// Then it may be at a temporary path. What is to be read or removed is where its path says.
+bool makes_what_it_names(std::string_view action) {
+  return action == "write" || action == "create" || action == "sync" || action == "truncate" ||
+         action.starts_with("reserve ");
+}
+
 std::string_view advice_for(int error_number) {
   switch (error_number) {
     case ENOSPC:
@@ -173,8 +179,9 @@ UserError as_user_error(const std::filesystem::filesystem_error& error) {
 
 void throw_system_error(std::string_view action, const std::filesystem::path& path,
                         int error_number) {
-  throw UserError(fmt::format("cannot {} {}: {}{}", action, path.string(),
-                              std::strerror(error_number), advice_for(error_number)));
+  const std::string name = makes_what_it_names(action) ? name_of_written(path) : path.string();
+  throw UserError(fmt::format("cannot {} {}: {}{}", action, name, std::strerror(error_number),
+                              advice_for(error_number)));
 }
 
 // Opening does not block, as it would for the other end of a pipe; anything but a regular file is
@@ -320,9 +327,10 @@ void copy_file_atomically(const std::filesystem::path& from, const std::filesyst
 }
 
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0)
-    throw_system_error(fmt::format("rename {} to", from.string()), to, errno);
-  sync_directory(to.parent_path());
+  if (::rename(from.c_str(), to.c_str()) == 0) return sync_directory(to.parent_path());
+  const int error_number = errno;
+  if (name_of_written(from) != from.string()) throw_system_error("write", to, error_number);
+  throw_system_error(fmt::format("rename {} to", from.string()), to, error_number);
 }
 
 void sync_directory(const std::filesystem::path& directory) {

@@ -16,6 +16,7 @@
 #include "convert/folder/model_card.h"
 #include "convert/gguf/export_adapter.h"
 #include "convert/gguf/export_gguf.h"
+#include "convert/gguf/folder_tokenizer.h"
 #include "convert/source/folder_weights.h"
 #include "convert/source/merged_weights.h"
 #include "formats/folder/hf_folder.h"
@@ -74,7 +75,10 @@ int export_model(const Request& request, const formats::Recipe& recipe, const st
     source.merged.emplace(source.model, adapter);
     name += "-" + name_of_adapter(adapter);
   }
-  const convert::GgufExporter exporter(source.weights(), convert::parse_mixes(types), name);
+  // A run that brought a template, or tokens, left its tokenizer next to its adapter.
+  const fs::path tokenizer = convert::has_tokenizer(adapter) ? adapter : fs::path(folder);
+  const convert::GgufExporter exporter(source.weights(), convert::parse_mixes(types), name,
+                                       tokenizer);
   const convert::GgufExportPlan& plan = exporter.plan();
   for (const std::string& difference : plan.differences)
     base::say("{}: {}", recipe.model, difference);
@@ -103,6 +107,7 @@ int export_adapter(const Request& request, formats::Recipe recipe, const std::st
   const convert::AdapterExporter exporter(base, inputs.adapter, convert::parse_mixes(types),
                                           name_of_adapter(inputs.adapter));
   const convert::AdapterExportPlan& plan = exporter.plan();
+  for (const std::string& note : plan.notes) base::say("{}: {}", recipe.adapter, note);
   return convert_folder(
       request, recipe,
       {.summary = fmt::format("adapters of {} matrices of {} as {}, for llama.cpp's --lora",
@@ -110,7 +115,8 @@ int export_adapter(const Request& request, formats::Recipe recipe, const std::st
        .json = {{"architecture", plan.architecture},
                 {"matrices", plan.matrices},
                 {"alpha", plan.alpha},
-                {"files", plan.files}},
+                {"files", plan.files},
+                {"notes", plan.notes}},
        .source = inputs.adapter.string(),
        .costs = plan,
        .write = [&] { return exporter.write(recipe.output_dir); }});
@@ -120,9 +126,9 @@ int export_adapter(const Request& request, formats::Recipe recipe, const std::st
 
 int export_gguf(const Request& request) {
   Request of_model = request;
-  std::string types;
+  std::optional<std::string> given_types;
   of_model.take_words([&](const std::string& key, const std::string& value) {
-    if (key == "types") types = value;
+    if (key == "types") given_types = value;
     return key == "types";
   });
   const formats::Recipe recipe = of_model.recipe();
@@ -131,7 +137,7 @@ int export_gguf(const Request& request) {
     recipe.fail("base",
                 "is for an adapter alone: the model that it was trained on. Give model=DIR "
                 "to merge the adapter into it");
-  if (types.empty()) types = is_adapter ? kDefaultAdapterTypes : kDefaultTypes;
+  const std::string types = given_types.value_or(is_adapter ? kDefaultAdapterTypes : kDefaultTypes);
   return is_adapter ? export_adapter(of_model, recipe, types)
                     : export_model(of_model, recipe, types);
 }

@@ -1,17 +1,26 @@
 // `snug import gguf`: makes a Hugging Face folder of a GGUF file.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/console.h"
 #include "base/error.h"
+#include "base/lower_case.h"
 #include "cli/convert_folder.h"
 #include "cli/verbs.h"
 #include "convert/gguf/import_gguf.h"
 #include "formats/recipe/recipe.h"
+#include "formats/recipe/recipe_keys.h"
 
 namespace snug::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 std::optional<base::DType> dtype_of(formats::ComputeDtype dtype) {
   switch (dtype) {
@@ -27,17 +36,48 @@ std::optional<base::DType> dtype_of(formats::ComputeDtype dtype) {
   return std::nullopt;
 }
 
-// Takes file=, or the file's name alone, out of the request.
+// The names of the .gguf files in a folder, in order; empty where it cannot be read.
+std::vector<std::string> gguf_files_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (base::lower_case(name).ends_with(".gguf")) names.push_back(name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+// A folder is what most programs take as a model, and what a download makes.
+[[noreturn]] void refuse_folder(const std::string& folder) {
+  const std::vector<std::string> names = gguf_files_in(folder);
+  if (names.empty())
+    base::throw_user_error(
+        "{} is a folder, and no .gguf file is in it; a Hugging Face folder is a model as it is: "
+        "give it as model= to train, generate and the other commands",
+        folder);
+  base::throw_user_error("{} is a folder; give the file in it, as in file={}. It has {}", folder,
+                         (fs::path(folder) / names.front()).string(), fmt::join(names, ", "));
+}
+
+// Takes file=, model= (as other commands have it) or the file's name alone out of the request.
 std::string take_file(Request& request) {
   std::string file;
+  std::string key_of_file;
   request.take_words([&](const std::string& key, const std::string& value) {
-    if (key != "file") return false;
+    const formats::RecipeKey* known = formats::find_recipe_key(key);
+    if (key != "file" && (known == nullptr || known->name != "model")) return false;
+    if (!key_of_file.empty())
+      base::throw_user_error("file= and model= both name the file to import; give one");
+    key_of_file = key;
     file = value;
     return true;
   });
-  if (file.empty() && request.recipe_file.ends_with(".gguf")) file.swap(request.recipe_file);
+  if (file.empty() && key_of_file.empty()) file.swap(request.recipe_file);
   if (file.empty())
     base::throw_user_error("snug import gguf needs file=FILE, the .gguf file to import");
+  std::error_code error;
+  if (fs::is_directory(file, error)) refuse_folder(file);
   return file;
 }
 

@@ -111,6 +111,10 @@ constexpr std::array kInputs{
              is_nothing_else, is_there, no_advice},
     InputKey{"calibration", text_of<&Recipe::calibration>, is_nothing_else, is_nothing_else,
              is_there, no_advice},
+    InputKey{"prompts", text_of<&Recipe::prompts>, is_nothing_else, is_nothing_else, is_there,
+             no_advice},
+    InputKey{"tasks", text_of<&Recipe::tasks>, is_nothing_else, is_nothing_else, is_there,
+             no_advice},
     InputKey{"hardware", text_of<&Recipe::hardware>, is_nothing_else, is_nothing_else, is_there,
              no_advice}};
 

@@ -69,7 +69,8 @@ Recipe trained_recipe(const MergeJob& job, const Storage& storage) {
   trained.load_in_4bit = storage.in_4_bits;
   trained.double_quant = storage.double_quant;
   trained.load_head_in_4bit = storage.head;
-  if (job.run) trained.compute_dtype = job.run->compute_dtype;
+  const bool is_asked = job.recipe.drift_dtype != formats::ComputeDtype::automatic;
+  trained.compute_dtype = is_asked ? job.recipe.drift_dtype : job.dtype_of_training();
   for (const char* key : {"method", "load_in_4bit", "double_quant", "load_head_in_4bit"})
     trained.given.erase(key);
   return trained;
@@ -168,6 +169,10 @@ std::string_view description_of(MergedInto base) {
       return "the values of NF4";
   }
   return "";
+}
+
+formats::ComputeDtype MergeJob::dtype_of_training() const {
+  return run ? run->compute_dtype : recipe.compute_dtype;
 }
 
 fs::path MergeJob::output() const {

@@ -38,12 +38,13 @@ struct MergeJob {
   formats::Recipe recipe;                // of the command
   std::optional<formats::Recipe> run{};  // of the run that made the adapter, where it is known
   convert::MergeInputs inputs{};         // model, adapter, and how a folder is written
-  formats::Recipe trained{};             // for inference: the model as it was trained
+  formats::Recipe trained{};             // for inference: the model as it was trained, and compared
   std::vector<MergeVariant> variants{};  // at least one
   std::string single_because{};          // why a model in 4 bits has one variant alone
   std::string does_not_run{};            // why Snug does not run the model; empty: it does
 
   std::filesystem::path output() const;
+  formats::ComputeDtype dtype_of_training() const;
 };
 
 // Throws UserError for a model or an adapter that is not there, and where merge_into or base asks

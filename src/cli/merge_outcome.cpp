@@ -28,7 +28,7 @@ using generate::TrainedOutputs;
 convert::FolderQuantizer quantizer_of(const MergeJob& job, const MergeVariant& variant) {
   return {variant.model,
           {.double_quant = job.trained.double_quant,
-           .keep_fp32 = job.trained.compute_dtype == formats::ComputeDtype::fp32,
+           .keep_fp32 = job.dtype_of_training() == formats::ComputeDtype::fp32,
            .head = job.trained.load_head_in_4bit}};
 }
 

@@ -34,17 +34,16 @@ void add_table(std::vector<std::string>& lines, const MergeOutcome& outcome) {
   for (const MergedVariant& variant : outcome.variants) lines.push_back(row(variant));
 }
 
-// Of what rounds, what a command can change: the type of the written weights, and outside a run the
-// type in which both are computed. In 16 bits W x + s B A x and (W + s B A) x round differently.
+// Of what rounds, what a command can change: the type in which both are computed, and that of the
+// written weights. In 16 bits W x + s B A x and (W + s B A) x round differently.
 std::string remedy_of_rounding(const MergeJob& job, const MergeOutcome& outcome) {
-  const bool computes_in_fp32 = outcome.compute_dtype == "fp32";
-  if (!computes_in_fp32 && job.run)
+  if (outcome.compute_dtype != "fp32")
     return fmt::format(
-        "part of it is how {}, in which the run computed, rounds activations, whatever is merged; ",
-        outcome.compute_dtype);
-  if (!computes_in_fp32 || job.inputs.options.dtype != base::DType::f32)
-    return "dtype=fp32 rounds no weight, and compares in fp32; ";
-  return "";
+        "much of it may be how {} rounds activations, whatever is merged: what is left without "
+        "that says 'snug merge model={} adapter={} drift_dtype=fp32 output_dir=FOLDER', with what "
+        "else this merge was given; ",
+        outcome.compute_dtype, job.inputs.model.string(), job.inputs.adapter.string());
+  return job.inputs.options.dtype == base::DType::f32 ? "" : "dtype=fp32 rounds no weight; ";
 }
 
 // What makes the drift smaller, of what was not done.

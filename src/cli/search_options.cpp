@@ -16,7 +16,9 @@ namespace {
 
 constexpr int64_t kMaxDevices = 4096;
 
-std::vector<std::string> split(const std::string& text) {
+// The parts between commas, which may stand in brackets as lists of a recipe do.
+std::vector<std::string> split(std::string text) {
+  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
   std::vector<std::string> parts;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());

@@ -6,6 +6,7 @@
 #include "base/console.h"
 #include "base/file.h"
 #include "cli/merge_after_run.h"
+#include "cli/run_card.h"
 #include "cli/verbs.h"
 #include "comm/launch.h"
 #include "formats/recipe/recipe.h"
@@ -20,11 +21,11 @@ namespace snug::cli {
 int train(const Request& request) {
   const formats::Recipe recipe = request.recipe();
   recipe.require("model");
-  train::AfterRun after;
-  if (recipe.merge) {
-    check_merge_of_run(recipe);
-    after = merge_after_run;
-  }
+  if (recipe.merge) check_merge_of_run(recipe);
+  const train::AfterRun after = [](const formats::Recipe& run) {
+    write_run_card(run);
+    return run.merge ? merge_after_run(run) : 0;
+  };
 #ifdef SNUG_WITH_BENCH
   const train::MeasureMachine measure = bench::calibrate_before_first_run;
 #else

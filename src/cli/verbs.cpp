@@ -152,8 +152,9 @@ std::vector<VerbEntry> make_table() {
   table.push_back(
       {"import gguf",
        "convert a GGUF file to a Hugging Face folder with its tokenizer and chat template",
-       {"output_dir", "compute_dtype", "max_shard_size"},
-       "file:\n  file=FILE            a model of llama.cpp, as in file=model-q4_k_m.gguf\n"
+       {"model", "output_dir", "compute_dtype", "max_shard_size"},
+       "file:\n  file=FILE            a model of llama.cpp, as in file=model-q4_k_m.gguf; also: "
+       "model=\n"
        "  output_dir=DIR       the folder to make\n"
        "  dtype=auto           bf16, fp16 or fp32; auto: as the file's floats, bf16 where they "
        "are\n"

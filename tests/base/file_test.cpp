@@ -1,5 +1,6 @@
 #include "base/file.h"
 #include "base/damaged_file.h"
+#include "base/temporary_file.h"
 
 #include "small_disk.h"
 #include "temporary_folder.h"
@@ -137,11 +138,41 @@ TEST(File, AtomicWriteReplacesOrLeavesTheOld) {
 
   {
     const testing::SmallDisk full(0);
-    EXPECT_TRUE(
-        contains(user_error_of([&] { write_file_atomically(path, "newer"); }), "File too large"));
+    EXPECT_TRUE(contains(user_error_of([&] { write_file_atomically(path, "newer"); }),
+                         "cannot write " + path.string() + ": File too large"));
   }
   EXPECT_EQ(read_text_file(path), "new");
   EXPECT_EQ(folder.count(), 1U);
+}
+
+// Of what is written at a temporary path, the user knows where it is to be.
+TEST(File, WhatIsWrittenIsNamedAsTheUserKnowsIt) {
+  EXPECT_EQ(name_of_written("a/b.json"), "a/b.json");
+  EXPECT_EQ(name_of_written("a/b.json.snug-tmp"), "a/b.json");
+  EXPECT_EQ(name_of_written("/a/x.snug-tmp-41"), "/a/x");
+  EXPECT_EQ(name_of_written("/a/x.snug-tmp-41/new"), "/a/x");
+  EXPECT_EQ(name_of_written("x.snug-tmp-41/new/b.json.snug-tmp"), "b.json of x");
+  EXPECT_EQ(name_of_written("/a/x.snug-tmp-41/new/model.snug-tmp-41/new/b.json.snug-tmp"),
+            "b.json of /a/x");
+  // A user's own.
+  for (const std::string path : {"x.snug-tmp-41/b.json", "x.snug-tmp-/new/b", "x.snug-tmp-4a/new/b",
+                                 "a//new/b", "x.snug-tmp-41/old/b.json"})
+    EXPECT_EQ(name_of_written(path), path);
+}
+
+TEST(File, AnErrorNamesATemporaryPathOnlyWhereItIsReadOrRemoved) {
+  const fs::path staged = "x.snug-tmp-41/new/b.json.snug-tmp";
+  const auto error = [&](const char* action) {
+    return user_error_of([&] { throw_system_error(action, staged, ENOSPC); });
+  };
+  EXPECT_TRUE(contains(error("write"), "cannot write b.json of x: No space left on device; free"));
+  EXPECT_TRUE(contains(error("reserve 7 bytes for"), "reserve 7 bytes for b.json of x: No space"));
+  EXPECT_TRUE(contains(error("remove"), "cannot remove " + staged.string()));
+  EXPECT_TRUE(contains(error("read"), "cannot read " + staged.string()));
+  const TemporaryFolder folder;
+  const fs::path here = folder.write("b.snug-tmp", "");
+  EXPECT_TRUE(contains(user_error_of([&] { rename_durably(here, folder / "no/b"); }),
+                       "cannot write " + (folder / "no/b").string() + ": No such file"));
 }
 
 // What lies where a file is written first is removed only if nobody else can mean it.

@@ -190,6 +190,25 @@ TEST(ExportGguf, WritesAModelfileOfTheFirstFile) {
   EXPECT_EQ(exporter.plan().result_bytes, bytes);
 }
 
+// As a run that was trained with a template of its own leaves it next to its adapter.
+TEST(ExportGguf, TakesTheTokenizerOfAnotherFolder) {
+  const TemporaryFolder folder;
+  const FolderWeights source("examples/wordnet");
+  const fs::path adapter = folder.path() / "adapter";
+  fs::create_directory(adapter);
+  for (const char* file : {"tokenizer.json", "tokenizer_config.json"})
+    fs::copy_file(fs::path("examples/wordnet") / file, adapter / file);
+  const std::string chat = "{% for m in messages %}{{ m.content }}{% endfor %}";
+  base::write_file_atomically(adapter / "chat_template.jinja", chat);
+  GgufExporter(source, kFp32, "own").write(folder.path() / "without");
+  GgufExporter(source, kFp32, "own", adapter).write(folder.path() / "with");
+  const GgufFile without(folder.path() / "without/own-F32.gguf");
+  const GgufFile with(folder.path() / "with/own-F32.gguf");
+  EXPECT_EQ(without.metadata().find("tokenizer.chat_template"), nullptr);
+  ASSERT_NE(with.metadata().find("tokenizer.chat_template"), nullptr);
+  EXPECT_TRUE(*with.metadata().find("tokenizer.chat_template") == formats::MetadataValue(chat));
+}
+
 TEST(ExportGguf, SaysTheLicenceAndTheSamplingOfTheFolder) {
   const TemporaryFolder folder;
   const fs::path model = folder.path() / "model";
@@ -230,13 +249,21 @@ TEST(ExportGguf, MergesAnAdapterOnTheWay) {
 TEST(ExportGguf, RefusesKindsByNamingAll) {
   EXPECT_TRUE(contains(user_error_of([] { parse_mixes("q8_0,q9_0"); }), "no kind \"q9_0\""));
   EXPECT_TRUE(contains(user_error_of([] { parse_mixes("q9_0"); }), "q4_k_m, q4_k_s, q4_1"));
-  EXPECT_TRUE(contains(user_error_of([] { parse_mixes("q8_0,"); }), "a kind is empty"));
+  EXPECT_TRUE(contains(user_error_of([] { parse_mixes(""); }), "no kind is named"));
+  EXPECT_TRUE(contains(user_error_of([] { parse_mixes("[]"); }), "no kind is named"));
+  EXPECT_TRUE(contains(user_error_of([] { parse_mixes("'q8_0"); }), "a quote is not closed"));
   EXPECT_TRUE(contains(user_error_of([] { parse_mixes("Q8_0, q8_0"); }), "stands twice"));
-  EXPECT_EQ(parse_mixes("Q4_K, F16"), (std::vector{GgufMix::q4_k_m, GgufMix::f16}));
   const FolderWeights source(golden("basic/model"));
   const std::array mxfp4{GgufMix::mxfp4};
   EXPECT_TRUE(
       contains(user_error_of([&] { GgufExporter(source, mxfp4, "x"); }), "this one has none"));
+}
+
+// Each form that lists of recipes have on a command line.
+TEST(ExportGguf, TakesKindsInEachFormOfAList) {
+  for (const char* text : {"Q4_K, F16", "q4_k_m,f16", "q4_k_m f16", "[q4_k_m,f16]",
+                           "[\"q4_k_m\", 'f16']", "q4_k_m,f16,"})
+    EXPECT_EQ(parse_mixes(text), (std::vector{GgufMix::q4_k_m, GgufMix::f16})) << text;
 }
 
 TEST(ExportAdapter, HasTheTensorsOfLlamaCppsConverter) {
@@ -259,6 +286,21 @@ TEST(ExportAdapter, HasTheTensorsOfLlamaCppsConverter) {
       EXPECT_TRUE(*mine.metadata().find(key) == *given.metadata().find(key)) << key;
     }
   }
+}
+
+TEST(ExportAdapter, WritesAModelfileOfTheFirstFile) {
+  const TemporaryFolder folder;
+  const FolderWeights base(golden("grouped_tied/model"));
+  const std::array mixes{GgufMix::f16, GgufMix::f32};
+  const AdapterExporter exporter(base, golden("lora_all_linear/adapter"), mixes, "tiny");
+  exporter.write(folder.path() / "out");
+  EXPECT_EQ(base::read_text_file(folder.path() / "out/Modelfile"),
+            "FROM " + fs::absolute(golden("grouped_tied/model")).string() +
+                "\nADAPTER ./tiny-F16-LoRA.gguf\n");
+  int64_t bytes = 0;
+  for (const char* file : {"tiny-F16-LoRA.gguf", "tiny-F32-LoRA.gguf", "Modelfile"})
+    bytes += static_cast<int64_t>(fs::file_size(folder.path() / "out" / file));
+  EXPECT_EQ(exporter.plan().result_bytes, bytes);
 }
 
 TEST(ExportAdapter, FoldsTheScaleOfRslora) {

@@ -353,5 +353,39 @@ TEST(Llama3Scaling, IsFoundFromItsDivisors) {
   EXPECT_FALSE(models::llama3_scaling({1, 2, 1, 8, 4}, 1e4));
 }
 
+// As files of Mixtral made before April 2024 have them.
+void put_experts_apart(GgufFileChanges& file) {
+  for (size_t i = file.tensors.size(); i-- > 0;) {
+    const formats::GgufTensorSpec stack = file.tensors[i];
+    const size_t place = stack.name.find("_exps.");
+    if (place == std::string::npos) continue;
+    const std::vector<std::byte> bytes = file.data[i];
+    file.remove(stack.name);
+    const size_t one = bytes.size() / static_cast<size_t>(stack.shape[0]);
+    for (size_t e = 0; e < static_cast<size_t>(stack.shape[0]); ++e) {
+      std::string name = stack.name;
+      name.replace(place, 6, fmt::format(".{}.", e));
+      file.tensors.push_back({name, {stack.shape[1], stack.shape[2]}, stack.type});
+      const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(e * one);
+      file.data.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(one));
+    }
+  }
+}
+
+TEST(GgufWeights, ReadsATensorForEachExpert) {
+  const TemporaryFolder folder;
+  GgufFileChanges file{GgufFile(converted("mixtral"))};
+  put_experts_apart(file);
+  const GgufWeights weights(file.write(folder / "x.gguf"));
+  const formats::TensorIndex golden(folder_of("mixtral"));
+  EXPECT_EQ(weights.tensors().size(), golden.tensors().size());
+  for (const SourceTensor& tensor : weights.tensors())
+    EXPECT_EQ(imported(weights, tensor, 3), golden_values(golden, tensor.name)) << tensor.name;
+  const std::string removed = "blk.1.ffn_up.1.weight";
+  file.remove(removed);
+  EXPECT_TRUE(contains(user_error_of([&] { GgufWeights(file.write(folder / "y.gguf")); }),
+                       "there is no tensor '" + removed + "'"));
+}
+
 }  // namespace
 }  // namespace snug::convert

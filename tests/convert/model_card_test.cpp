@@ -211,6 +211,40 @@ TEST(ModelCard, OfWhatARunTrained) {
   EXPECT_TRUE(has(trained, "86 steps"));
 }
 
+// PEFT loads one of the three forms, and is not named for the others.
+TEST(ModelCard, OfALlamaAdapter) {
+  const Folders folders;
+  CardInputs inputs = folders.inputs();
+  inputs.kind = CardKind::adapter;
+  for (const std::string type : {"ADAPTION_PROMPT", "LLAMA_ADAPTER", "LLAMA_ADAPTER_V2"}) {
+    folders.folder.write(
+        "private/runs/shop/adapter/adapter_config.json",
+        "{\"base_model_name_or_path\": \"Some/Model-1B\", \"peft_type\": \"" + type + "\"}");
+    const std::string card = model_card(inputs);
+    const bool is_peft = type == "ADAPTION_PROMPT";
+    EXPECT_TRUE(has(card, type.ends_with("V2") ? "A LLaMA-Adapter V2 for [Some/Model-1B]"
+                                               : "A LLaMA-Adapter for [Some/Model-1B]"));
+    EXPECT_EQ(bool(yaml_of(card)["library_name"]), is_peft);
+    EXPECT_EQ(has(card, "AutoPeftModelForCausalLM"), is_peft);
+    EXPECT_FALSE(has(card, "from transformers import"));
+    EXPECT_TRUE(has(card, is_peft ? "as PEFT loads it" : "as Snug loads it"));
+  }
+}
+
+// Of a built-in shape, whose README.md is not the one of the folder that Snug was started in.
+TEST(ModelCard, OfAModelWithoutAFolder) {
+  const testing::TemporaryFolder folder;
+  folder.write("README.md", "---\nlicense: mit\n---\n");
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path());
+  const std::string card =
+      model_card({.kind = CardKind::trained, .title = "x", .model_name = "tiny"});
+  fs::current_path(before);
+  EXPECT_FALSE(yaml_of(card)["license"]);
+  EXPECT_FALSE(has(card, "## Licence"));
+  EXPECT_TRUE(has(card, "tiny, fine-tuned."));
+}
+
 TEST(ModelCard, BringsTheLicenceFilesOfTheBase) {
   const testing::TemporaryFolder folder;
   folder.write("base/LICENSE", "Apache License\n   Version 2.0, January 2004\n");

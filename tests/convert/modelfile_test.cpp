@@ -16,6 +16,7 @@
 namespace snug::convert {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 
 // A tokenizer with the tokens of a built-in template, which its folder has.
@@ -100,9 +101,30 @@ TEST(Modelfile, LeavesOutATemplateThatOllamaCannotWrite) {
   EXPECT_TRUE(testing::contains(file.notes[0], "has no TEMPLATE"));
 }
 
-TEST(Modelfile, OfAnAdapterNamesItsBase) {
-  EXPECT_EQ(adapter_modelfile("llama3.2", "adapter.gguf").text,
-            "FROM llama3.2\nADAPTER ./adapter.gguf\n");
+TEST(Modelfile, OfAnAdapterNamesItsBaseAndHasItsPrompts) {
+  const text::TinyTokenizer tiny = tokenizer_with("chatml");
+  const TokenizerFolder folder(tiny.document().dump(), tiny.config);
+  const Modelfile file = adapter_modelfile(folder.path(), "no/adapter", 260, "adapter.gguf");
+  const std::string from = "FROM " + folder.path().string() + "\nADAPTER ./adapter.gguf\n";
+  EXPECT_TRUE(file.text.starts_with(from + "TEMPLATE \"\"\"{{ range")) << file.text;
+  EXPECT_TRUE(file.text.ends_with("PARAMETER stop \"</s>\"\n")) << file.text;
+  ASSERT_EQ(file.notes.size(), 1U);
+  EXPECT_TRUE(testing::contains(file.notes[0], "takes the base from " + folder.path().string()));
+}
+
+// A run leaves the template that it trained with next to the adapter.
+TEST(Modelfile, OfAnAdapterHasThePromptsThatWereTrained) {
+  const text::TinyTokenizer tiny = tokenizer_with("chatml");
+  const TokenizerFolder adapter(tiny.document().dump(), tiny.config);
+  const Modelfile file = adapter_modelfile("tests/goldens/basic/model", adapter.path(), 260, "a");
+  EXPECT_TRUE(testing::contains(file.text, "ADAPTER ./a\nTEMPLATE \"\"\"{{ range"));
+}
+
+TEST(Modelfile, OfAnAdapterOnAModelWithoutTokenizerNamesItAlone) {
+  const fs::path base = fs::absolute("tests/goldens/basic/model");
+  EXPECT_EQ(
+      adapter_modelfile("tests/goldens/basic/../basic/model", "no/adapter", 101, "a.gguf").text,
+      "FROM " + base.string() + "\nADAPTER ./a.gguf\n");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "convert/gguf/missing_rule.h"
 #include "convert/tokenizer_folder.h"
 #include "text/golden_files.h"
 #include "text/tiny_tokenizer.h"
@@ -96,6 +97,43 @@ TEST(TokenizerIn, WritesNamesEndsAndTemplates) {
   EXPECT_EQ(text::contents_of((other / "additional_chat_templates/rag.jinja").string()), "another");
 }
 
+// The tokens and merges of SmolLM2's tokenizer that can be in the text by which converters know
+// tokenizers, at their ids; between them are holes.
+Metadata smollm2_metadata() {
+  const json golden = text::json_of(text::kGoldens + "smollm2_cropped.json");
+  Texts tokens;
+  for (const auto& [token, id] : golden["tokens"].items()) {
+    const auto index = id.get<size_t>();
+    for (size_t hole = tokens.size(); hole <= index; ++hole) tokens.push_back(hole_text(hole));
+    tokens[index] = token;
+  }
+  std::vector<int32_t> kinds;
+  for (size_t id = 0; id < tokens.size(); ++id)
+    kinds.push_back(tokens[id] == hole_text(id) ? 5 : 1);
+  Metadata metadata;
+  metadata.set("tokenizer.ggml.model", std::string("gpt2"));
+  metadata.set("tokenizer.ggml.tokens", tokens);
+  metadata.set("tokenizer.ggml.token_type", kinds);
+  metadata.set("tokenizer.ggml.merges", golden["merges"].get<Texts>());
+  return metadata;
+}
+
+// Without the key, and with what converters wrote for tokenizers that they did not know.
+TEST(TokenizerIn, FindsTheRuleThatAnOldFileDoesNotName) {
+  Metadata metadata = smollm2_metadata();
+  const GgufTokenizer tokenizer = read_tokenizer_keys(metadata);
+  EXPECT_TRUE(lacks_rule(tokenizer));
+  EXPECT_EQ(rule_by_ids(tokenizer), "smollm");
+  metadata.set("tokenizer.ggml.pre", std::string("default"));
+  const testing::TemporaryFolder made;
+  write_tokenizer(metadata, made.path());
+  metadata.set("tokenizer.ggml.pre", std::string("smollm"));
+  const testing::TemporaryFolder named;
+  write_tokenizer(metadata, named.path());
+  EXPECT_EQ(text::contents_of((made / "tokenizer.json").string()),
+            text::contents_of((named / "tokenizer.json").string()));
+}
+
 struct Damage {
   const char* key;
   formats::MetadataValue value;
@@ -111,7 +149,8 @@ TEST(TokenizerIn, RefusesWhatDoesNotFitTogether) {
       {"tokenizer.ggml.model", std::string("none"), "has no tokenizer"},
       {"tokenizer.ggml.model", uint32_t{1}, "tokenizer.ggml.model: expected a text"},
       {"tokenizer.ggml.pre", std::string("kimi-k2"), "does not know 'kimi-k2'"},
-      {"tokenizer.ggml.pre", std::string(), "does not say it"},
+      {"tokenizer.ggml.pre", std::string(), "does not say it, and its ids are those of no"},
+      {"tokenizer.ggml.pre", std::string("default"), "--pre-tokenizer llama-bpe FILE NEW_FILE"},
       {"tokenizer.ggml.tokens", Texts{}, "has no tokenizer"},
       {"tokenizer.ggml.tokens", Texts{"a", "a"}, "token_type: 259 types for 2 tokens"},
       {"tokenizer.ggml.tokens", Texts(259, "a"), "'a' stands there twice"},

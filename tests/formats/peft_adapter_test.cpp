@@ -136,6 +136,29 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{"dropout", R"({"lora_dropout": 1.0})", "'lora_dropout' is 1"}),
     [](const auto& test) { return test.param.name; });
 
+// PEFT's setting selects the biases that the model has, and saves those.
+TEST(LoraConfig, BiasesOfAModelThatHasNoneAreFine) {
+  const TemporaryFolder folder;
+  write_lora_config(folder.path(), small_config());
+  json document = json::parse(base::read_text_file(folder / "adapter_config.json"));
+  std::vector<TensorSpec> tensors = adapter_tensors(kModules, 2, DType::f32);
+  for (const char* bias : {"all", "lora_only"}) {
+    document["bias"] = bias;
+    folder.write("adapter_config.json", document.dump());
+    write_tensors(folder, tensors);
+    EXPECT_EQ(PeftAdapter(folder.path()).modules().size(), 2U) << bias;
+    auto with_bias = tensors;
+    with_bias.push_back(
+        {"base_model.model." + kModules[0].module + ".base_layer.bias", DType::f32, {5}});
+    write_tensors(folder, with_bias);
+    EXPECT_TRUE(contains(open_error(folder), "no biases; expected 'none'")) << bias;
+  }
+  document["bias"] = "some";
+  folder.write("adapter_config.json", document.dump());
+  write_tensors(folder, tensors);
+  EXPECT_TRUE(contains(open_error(folder), "'bias' is 'some'"));
+}
+
 TEST(LoraConfig, HarmlessKeysOfOtherVersionsAreFine) {
   const TemporaryFolder folder;
   folder.write("adapter_config.json", R"({"peft_type": "LORA", "r": 8, "lora_alpha": 16,

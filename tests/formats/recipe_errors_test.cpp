@@ -100,6 +100,13 @@ constexpr BadRecipe kBadRecipes[] = {
     {"threads_negative", "threads: -1", "expected a whole number of 0 or more"},
     {"top_p_zero", "top_p: 0", "above 0 and at most 1"},
     {"repetition_penalty_zero", "repetition_penalty: 0", "above 0 and at most 1e+30"},
+    {"min_p_above_one", "min_p: 1.5", "of 0 or more and at most 1"},
+    {"presence_penalty_far", "presence_penalty: -1001", "of -1000 or more and at most 1000"},
+    {"frequency_penalty_nan", "frequency_penalty: nan", "of -1000 or more and at most 1000"},
+    {"logprobs_below", "top_logprobs: -2",
+     "'top_logprobs' is '-2'; expected a whole number of -1 or more and at most 2147483647, or "
+     "true, or false"},
+    {"stride_zero", "stride: 0", "of 1 or more"},
     {"new_tokens_zero", "max_new_tokens: 0", "of 1 or more"},
     {"ids_negative", "ids: [1, -5]", "'ids' is the list [1, -5]; expected a list of whole numbers"},
     {"targets_empty", "target_modules: []", "expected a list of names"},
@@ -192,9 +199,11 @@ TEST(RecipeKeys, EveryNumberHasBounds) {
     const ValueType type = key.field.type;
     if (type != ValueType::integer && type != ValueType::number && type != ValueType::integers)
       continue;
-    if (key.name == "seed") continue;                 // any 63 bits
-    if (key.name == "num_stable_steps") continue;     // -1 is open
-    const bool is_signed = key.name == "decay_rate";  // an exponent
+    if (key.name == "seed") continue;                   // any 63 bits
+    if (key.name == "num_stable_steps") continue;       // -1 is open
+    if (key.name == "logprobs") continue;               // -1 is none
+    const bool is_signed = key.name == "decay_rate" ||  // an exponent
+                           key.name == "presence_penalty" || key.name == "frequency_penalty";
     EXPECT_GE(key.range.least, is_signed ? -1e30 : 0) << key.name;
     EXPECT_LE(key.range.most, 1e30) << key.name;
   }

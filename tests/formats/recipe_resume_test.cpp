@@ -84,6 +84,7 @@ TEST(KeysOnResume, ThoseThatAreNotCompared) {
                                                      "merge_into",
                                                      "max_drift",
                                                      "drift_tokens",
+                                                     "drift_dtype",
                                                      "logging_steps",
                                                      "device_memory",
                                                      "host_memory",

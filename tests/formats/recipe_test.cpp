@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 namespace snug::formats {
@@ -290,6 +291,14 @@ TEST(Recipe, ListsOnTheCommandLineMayHaveQuotes) {
   for (const char* value : {R"(["a])", R"(["a"b])", R"([""])", R"(["a","a"])"})
     EXPECT_TRUE(contains(user_error_of([&] { frozen(value); }), "expected a list of names"))
         << value;
+}
+
+// OpenAI and ms-swift ask for log-probabilities by a word, vLLM by a number.
+TEST(Recipe, LogProbabilitiesAreAskedForByAWordOrANumber) {
+  for (const auto& [text, number] : std::map<std::string, int64_t>{
+           {"", -1}, {"true", 0}, {"false", -1}, {"null", -1}, {"5", 5}, {"0", 0}})
+    EXPECT_EQ(parse("logprobs: " + text).logprobs, number) << text;
+  EXPECT_EQ(parse("top_logprobs: 3").logprobs, 3);
 }
 
 TEST(Recipe, LoadsFiles) {

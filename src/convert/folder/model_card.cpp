@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/shown_text.h"
 #include "convert/folder/run_record.h"
+#include "formats/adapter/prompt_config.h"
 #include "formats/folder/base_card.h"
 #include "formats/folder/file_list.h"
 
@@ -24,9 +25,10 @@ using nlohmann::json;
 
 // What is said of the adapter in its own folder.
 struct AdapterFacts {
-  std::string base;    // the name of its model there
-  std::string method;  // "LoRA", "DoRA"; empty: there is none
+  std::string base;                  // the name of its model there
+  std::string words = "an adapter";  // "a LoRA adapter"
   int64_t rank = 0;
+  bool is_peft = true;
 };
 
 struct Known {
@@ -46,10 +48,16 @@ AdapterFacts adapter_facts(const fs::path& folder) {
     return config.contains(key) && config[key].is_string() ? config[key].get<std::string>() : "";
   };
   facts.base = text("base_model_name_or_path");
-  if (text("peft_type") == "LORA")
-    facts.method = config.value("use_dora", json()) == true     ? "DoRA"
-                   : config.value("use_rslora", json()) == true ? "rsLoRA"
-                                                                : "LoRA";
+  const std::string type = text("peft_type");
+  if (type == "LORA")
+    facts.words = config.value("use_dora", json()) == true     ? "a DoRA adapter"
+                  : config.value("use_rslora", json()) == true ? "an rsLoRA adapter"
+                                                               : "a LoRA adapter";
+  else if (type == formats::kPromptV2Type)
+    facts.words = "a LLaMA-Adapter V2";
+  else if (type == formats::kPromptType || type == formats::kPeftPromptType)
+    facts.words = "a LLaMA-Adapter";
+  facts.is_peft = type != formats::kPromptType && type != formats::kPromptV2Type;
   if (config.contains("r") && config["r"].is_number_integer())
     facts.rank = config["r"].get<int64_t>();
   return facts;
@@ -95,7 +103,7 @@ Known gather(const CardInputs& inputs) {
   } else if (!inputs.run.empty()) {
     known.run = read_run(inputs.run);
   }
-  known.base = formats::base_card(inputs.model);
+  if (!inputs.model.empty()) known.base = formats::base_card(inputs.model);
   if (known.base.licences.empty() && !inputs.licence.empty())
     known.base.licences = {inputs.licence};
   if (known.base.languages.empty()) known.base.languages = inputs.languages;
@@ -155,7 +163,8 @@ class Card {
   void add_yaml() {
     const formats::BaseCard& base = known_.base;
     text_ += "---\n";
-    add_value("library_name", is_gguf() ? "gguf" : is_adapter() ? "peft" : "transformers");
+    if (!is_adapter() || known_.adapter.is_peft)
+      add_value("library_name", is_gguf() ? "gguf" : is_adapter() ? "peft" : "transformers");
     if (known_.base_is_hub) {
       add_value("base_model", known_.base_name);
       add_value("base_model_relation", relation());
@@ -185,10 +194,8 @@ class Card {
 
   std::string adapter_text() const {
     const AdapterFacts& adapter = known_.adapter;
-    if (adapter.method.empty()) return "an adapter";
-    const std::string article = adapter.method == "rsLoRA" ? "an" : "a";
-    if (adapter.rank == 0) return fmt::format("{} {} adapter", article, adapter.method);
-    return fmt::format("{} {} adapter of rank {}", article, adapter.method, adapter.rank);
+    return adapter.rank == 0 ? adapter.words
+                             : fmt::format("{} of rank {}", adapter.words, adapter.rank);
   }
 
   std::string types_text() const {
@@ -207,8 +214,8 @@ class Card {
         add("{}, fine-tuned{}.\n\n", upper(base_text()), types.empty() ? "" : " (" + types + ")");
         break;
       case CardKind::adapter:
-        add("{} for {}, as PEFT loads it. The weights of that model are not in this folder.\n\n",
-            upper(adapter_text()), base_text());
+        add("{} for {}, as {} loads it. The weights of that model are not in this folder.\n\n",
+            upper(adapter_text()), base_text(), known_.adapter.is_peft ? "PEFT" : "Snug");
         break;
       case CardKind::exported:
         add("{}{} as GGUF{}, for llama.cpp, Ollama and what else reads it.\n\n", upper(base_text()),
@@ -229,8 +236,10 @@ class Card {
     return text;
   }
 
+  // A built-in shape has no weights that a licence could be of.
   void add_licence() {
     const formats::BaseCard& base = known_.base;
+    if (inputs().model.empty()) return;
     text_ += "## Licence\n\n";
     if (base.licences.empty()) {
       text_ +=
@@ -263,11 +272,11 @@ class Card {
     }
     text_ += "FOLDER is this folder, or the name of its repository on the hub.\n\n";
     const char* model = inputs().has_encoder ? "ModelForSeq2SeqLM" : "ModelForCausalLM";
-    if (is_adapter())
+    if (is_adapter() && known_.adapter.is_peft)
       add("    from peft import AutoPeft{0}\n"
           "    model = AutoPeft{0}.from_pretrained(\"FOLDER\", dtype=\"auto\")\n\n",
           model);
-    else
+    else if (!is_adapter())
       add("    from transformers import Auto{0}, AutoTokenizer\n"
           "    model = Auto{0}.from_pretrained(\"FOLDER\", dtype=\"auto\")\n"
           "    tokenizer = AutoTokenizer.from_pretrained(\"FOLDER\")\n\n",

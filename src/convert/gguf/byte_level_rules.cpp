@@ -214,11 +214,6 @@ std::vector<ByteLevelRule> make_rules() {
   };
 }
 
-const std::vector<ByteLevelRule>& all_rules() {
-  static const std::vector<ByteLevelRule> kRules = make_rules();
-  return kRules;
-}
-
 std::vector<std::string> words_of(const text::PreTokenizer& pre_tokenizer, std::string_view text) {
   text::Words words;
   words.buffer = text;
@@ -233,6 +228,11 @@ std::vector<std::string> words_of(const text::PreTokenizer& pre_tokenizer, std::
 
 }  // namespace
 
+const std::vector<ByteLevelRule>& byte_level_rules() {
+  static const std::vector<ByteLevelRule> kRules = make_rules();
+  return kRules;
+}
+
 bool divides_alike(const text::PreTokenizer& own, const ByteLevelRule& rule) {
   const json document = base::parse_json(rule.pre_tokenizer, "the table of rules");
   const auto other = text::read_pre_tokenizer({document, "tokenizer.json", "pre_tokenizer"});
@@ -244,14 +244,14 @@ bool divides_alike(const text::PreTokenizer& own, const ByteLevelRule& rule) {
 }
 
 const ByteLevelRule* find_byte_level_rule(std::string_view name) {
-  for (const ByteLevelRule& rule : all_rules())
+  for (const ByteLevelRule& rule : byte_level_rules())
     if (std::ranges::find(rule.names, name) != rule.names.end()) return &rule;
   return nullptr;
 }
 
 const ByteLevelRule* matching_byte_level_rule(const text::PreTokenizer& own, bool ignores_merges) {
   const ByteLevelRule* found = nullptr;
-  for (const ByteLevelRule& rule : all_rules()) {
+  for (const ByteLevelRule& rule : byte_level_rules()) {
     if (found != nullptr && rule.ignores_merges != ignores_merges) continue;
     if (!divides_alike(own, rule)) continue;
     if (rule.ignores_merges == ignores_merges) return &rule;

@@ -25,6 +25,9 @@ struct ByteLevelRule {
   bool composes = false;
 };
 
+// The whole table.
+const std::vector<ByteLevelRule>& byte_level_rules();
+
 // Null for a name that is not in the table.
 const ByteLevelRule* find_byte_level_rule(std::string_view name);
 

@@ -11,8 +11,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/seconds_since.h"
+#include "convert/gguf/folder_tokenizer.h"
 #include "convert/gguf/gguf_file_name.h"
+#include "convert/gguf/modelfile.h"
 #include "convert/source/adapter_changes.h"
 #include "convert/source/stored_values.h"
 #include "formats/folder/directory_transaction.h"
@@ -70,6 +73,18 @@ GgufPart rows_of_b(const GgufPart& part, int64_t r) {
   return rows;
 }
 
+// The most that reading the folder's tokenizer takes, in documents of JSON: 3 bytes for one of the
+// file were measured
+int64_t reading_bytes(const fs::path& folder) {
+  constexpr int64_t kBytesOfByte = 6;
+  int64_t bytes = 0;
+  std::error_code error;
+  for (const char* name : {"tokenizer.json", "tokenizer.model", "spiece.model"})
+    if (const auto size = fs::file_size(folder / name, error); !error)
+      bytes = std::max(bytes, kBytesOfByte * static_cast<int64_t>(size));
+  return bytes;
+}
+
 // A and B of one matrix in fp32.
 struct LoraValues {
   std::vector<float> a;
@@ -96,6 +111,7 @@ class AdapterExporter::Impl {
     refuse_the_inexpressible(base);
     find_matrices(base);
     make_plan();
+    add_modelfile(base);
   }
 
   const AdapterExportPlan& plan() const { return plan_; }
@@ -106,6 +122,7 @@ class AdapterExporter::Impl {
     formats::DirectoryTransaction transaction(output);
     for (size_t i = 0; i < mixes_.size(); ++i)
       write_file(transaction.staging() / plan_.files[i], mixes_[i]);
+    base::write_file_atomically(transaction.staging() / "Modelfile", modelfile_);
     // An earlier check found at most an empty folder there.
     transaction.commit(formats::DirectoryTransaction::IfExists::replace);
     return {plan_.result_bytes, base::seconds_since(start)};
@@ -206,6 +223,18 @@ class AdapterExporter::Impl {
     }
   }
 
+  // Of the first file.
+  void add_modelfile(const WeightSource& base) {
+    Modelfile made = adapter_modelfile(base.companions(), adapter_, known_model(base).vocab_size,
+                                       plan_.files.front());
+    modelfile_ = std::move(made.text);
+    plan_.notes = std::move(made.notes);
+    plan_.result_bytes += std::ssize(modelfile_);
+    // Given back before the matrices are read.
+    plan_.buffer_bytes = std::max(
+        plan_.buffer_bytes, reading_bytes(has_tokenizer(adapter_) ? adapter_ : base.companions()));
+  }
+
   formats::Metadata metadata(GgufMix mix) const {
     formats::Metadata metadata;
     metadata.set("general.architecture", model_.architecture);
@@ -304,6 +333,7 @@ class AdapterExporter::Impl {
   AdapterChanges changes_;
   GgufModel model_;
   std::vector<AdaptedMatrix> matrices_;
+  std::string modelfile_;
   AdapterExportPlan plan_;
 };
 

@@ -1,6 +1,7 @@
-// Writes a LoRA adapter alone as a GGUF file, which llama.cpp applies to a file of its model. Its
-// matrices are those of the adapter: B's rows in the order that the model's rows have in GGUF, and
-// where modules have other scales than alpha / r, what is left of them multiplied into B.
+// Writes a LoRA adapter alone as a GGUF file, which llama.cpp applies to a file of its model, with
+// a Modelfile that has it on its model's folder. Its matrices are those of the adapter: B's rows in
+// the order that the model's rows have in GGUF, and where modules have other scales than alpha / r,
+// what is left of them multiplied into B.
 #pragma once
 
 #include <filesystem>
@@ -20,6 +21,7 @@ struct AdapterExportPlan : FolderCosts {
   int64_t matrices = 0;  // of the model that have an adapter
   double alpha = 0;      // llama.cpp multiplies by alpha / r
   std::vector<std::string> files;
+  std::vector<std::string> notes;  // about the Modelfile, in one sentence each
 };
 
 class AdapterExporter {

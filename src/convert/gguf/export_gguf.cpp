@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/seconds_since.h"
 #include "convert/folder/ordered_pieces.h"
+#include "convert/gguf/folder_tokenizer.h"
 #include "convert/gguf/general_keys.h"
 #include "convert/gguf/gguf_file_name.h"
 #include "convert/gguf/gguf_pieces.h"
@@ -49,13 +50,6 @@ const models::ModelConfig& config_of(const WeightSource& source) {
         "{}: snug does not know the text model of this folder, so it cannot be a GGUF file",
         source.companions().string());
   return *source.model();
-}
-
-bool has_tokenizer(const fs::path& folder) {
-  std::error_code error;
-  for (const char* name : {"tokenizer.json", "tokenizer.model", "spiece.model"})
-    if (!folder.empty() && fs::exists(folder / name, error)) return true;
-  return false;
 }
 
 // llama.cpp loads a model without a tokenizer for programs that give it ids.
@@ -124,15 +118,16 @@ struct GgufWorker {
 
 class GgufExporter::Impl {
  public:
-  Impl(const WeightSource& source, std::span<const GgufMix> mixes, const std::string& name)
+  Impl(const WeightSource& source, std::span<const GgufMix> mixes, const std::string& name,
+       const fs::path& tokenizer)
       : source_(source),
+        tokenizer_(tokenizer.empty() ? source.companions() : tokenizer),
         model_(models::gguf_model(config_of(source), source.config())),
         pieces_(source, model_) {
     add_general_keys(model_, name, source.companions(), metadata_);
     for (const auto& [key, value] : model_.hyper_parameters.pairs()) metadata_.set(key, value);
     plan_.differences = model_.differences;
-    for (std::string& note :
-         add_vocabulary(source.companions(), config_of(source).vocab_size, metadata_))
+    for (std::string& note : add_vocabulary(tokenizer_, config_of(source).vocab_size, metadata_))
       plan_.differences.push_back(std::move(note));
     metadata_.set("general.quantization_version", kQuantizationVersion);
     for (const GgufMix mix : mixes) {
@@ -175,9 +170,8 @@ class GgufExporter::Impl {
 
   // Of the first file, from which Ollama makes a model.
   void add_modelfile() {
-    if (!has_tokenizer(source_.companions())) return;
-    Modelfile made =
-        modelfile(source_.companions(), config_of(source_).vocab_size, outputs_.front().name);
+    if (!has_tokenizer(tokenizer_)) return;
+    Modelfile made = modelfile(tokenizer_, config_of(source_).vocab_size, outputs_.front().name);
     modelfile_ = std::move(made.text);
     for (std::string& note : made.notes) plan_.differences.push_back(std::move(note));
   }
@@ -256,6 +250,7 @@ class GgufExporter::Impl {
   }
 
   const WeightSource& source_;
+  fs::path tokenizer_;
   models::GgufModel model_;
   GgufPieces pieces_;
   Metadata metadata_;  // of all files, without the type
@@ -266,8 +261,8 @@ class GgufExporter::Impl {
 };
 
 GgufExporter::GgufExporter(const WeightSource& source, std::span<const GgufMix> mixes,
-                           const std::string& name)
-    : impl_(std::make_unique<const Impl>(source, mixes, name)) {}
+                           const std::string& name, const fs::path& tokenizer)
+    : impl_(std::make_unique<const Impl>(source, mixes, name, tokenizer)) {}
 GgufExporter::~GgufExporter() = default;
 
 const GgufExportPlan& GgufExporter::plan() const { return impl_->plan(); }

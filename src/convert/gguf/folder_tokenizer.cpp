@@ -329,6 +329,13 @@ void take_text_settings(const TokenizerSource& source, GgufTokenizer& result) {
 
 }  // namespace
 
+bool has_tokenizer(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (const char* name : {"tokenizer.json", "tokenizer.model", "spiece.model"})
+    if (!folder.empty() && std::filesystem::exists(folder / name, error)) return true;
+  return false;
+}
+
 GgufTokenizer gguf_tokenizer(const std::filesystem::path& folder, const text::Tokenizer& tokenizer,
                              int64_t rows) {
   const TokenizerSource source = read_source(folder.string(), tokenizer);

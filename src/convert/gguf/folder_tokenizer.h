@@ -10,6 +10,9 @@
 
 namespace snug::convert {
 
+// Whether the folder has the files of one.
+bool has_tokenizer(const std::filesystem::path& folder);
+
 // Everything but chat templates. `tokenizer` is that of the folder; there will be `rows` tokens.
 // Throws UserError for a tokenizer that llama.cpp has no form for, and says why.
 GgufTokenizer gguf_tokenizer(const std::filesystem::path& folder, const text::Tokenizer& tokenizer,

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/lower_case.h"
+#include "formats/recipe/recipe_keys.h"
 
 namespace snug::convert {
 namespace {
@@ -209,15 +210,14 @@ std::vector<GgufMix> parse_mixes(std::string_view text) {
     base::throw_user_error("types={}: {}. Kinds of GGUF files are: {}", text, what,
                            fmt::join(base::all_words<GgufMix>(), ", "));
   };
-  size_t begin = 0;
-  while (begin <= text.size()) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    std::string word = base::lower_case(text.substr(begin, end - begin));
-    std::erase(word, ' ');
-    begin = end + 1;
+  const auto words = formats::items_in_text(text);
+  if (!words) fail("a quote is not closed");
+  if (words->empty()) fail("no kind is named");
+  for (const std::string& item : *words) {
+    std::string word = base::lower_case(item);
     if (word.ends_with("_k") && word != "q6_k") word += "_m";
     const auto mix = base::from_word<GgufMix>(word);
-    if (!mix) fail(word.empty() ? "a kind is empty" : fmt::format("there is no kind \"{}\"", word));
+    if (!mix) fail(fmt::format("there is no kind \"{}\"", word));
     if (std::ranges::find(mixes, *mix) != mixes.end()) fail(fmt::format("{} stands twice", word));
     mixes.push_back(*mix);
   }

@@ -49,8 +49,8 @@ constexpr auto words_of(GgufMix /*mix*/) {
                                {GgufMix::mxfp4, "mxfp4"}});
 }
 
-// Parses "q8_0,q4_k_m": in lower or upper case, each once. q4_k, q5_k and q3_k are their _m forms.
-// Throws UserError that names all kinds.
+// Parses "q8_0,q4_k_m", or a list as recipes have it ("[q8_0, q4_k_m]"): in lower or upper case,
+// each once. q4_k, q5_k and q3_k are their _m forms. Throws UserError that names all kinds.
 std::vector<GgufMix> parse_mixes(std::string_view text);
 
 // The type of each tensor of the model, in its order.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "convert/gguf/folder_tokenizer.h"
 #include "convert/gguf/go_template.h"
 #include "text/chat/chat_settings.h"
 #include "text/tokenizer/tokenizer.h"
@@ -16,11 +17,9 @@ std::string quoted(const std::string& text) {
   return is_plain ? fmt::format("\"{}\"", text) : fmt::format("\"\"\"{}\"\"\"", text);
 }
 
-}  // namespace
-
-Modelfile modelfile(const std::filesystem::path& folder, int64_t rows, const std::string& file) {
+// TEMPLATE, and the ends that were trained.
+void add_prompts(const std::filesystem::path& folder, int64_t rows, Modelfile& result) {
   const auto tokenizer = text::Tokenizer::from_folder(folder.string(), rows);
-  Modelfile result{.text = fmt::format("FROM ./{}\n", file)};
   const auto form = go_template(tokenizer);
   if (form)
     result.text += fmt::format("TEMPLATE \"\"\"{}\"\"\"\n", form->source());
@@ -32,11 +31,28 @@ Modelfile modelfile(const std::filesystem::path& folder, int64_t rows, const std
   for (const int32_t id : tokenizer.stop_ids())
     if (const auto token = tokenizer.token_of(id))
       result.text += fmt::format("PARAMETER stop {}\n", quoted(std::string(*token)));
+}
+
+}  // namespace
+
+Modelfile modelfile(const std::filesystem::path& folder, int64_t rows, const std::string& file) {
+  Modelfile result{.text = fmt::format("FROM ./{}\n", file)};
+  add_prompts(folder, rows, result);
   return result;
 }
 
-Modelfile adapter_modelfile(const std::string& base, const std::string& file) {
-  return {.text = fmt::format("FROM {}\nADAPTER ./{}\n", base, file)};
+Modelfile adapter_modelfile(const std::filesystem::path& base, const std::filesystem::path& adapter,
+                            int64_t rows, const std::string& file) {
+  const std::string from = std::filesystem::absolute(base).lexically_normal().string();
+  Modelfile result{.text = fmt::format("FROM {}\nADAPTER ./{}\n", from, file)};
+  const std::filesystem::path& prompts = has_tokenizer(adapter) ? adapter : base;
+  if (has_tokenizer(prompts)) add_prompts(prompts, rows, result);
+  result.notes.push_back(
+      fmt::format("the Modelfile takes the base from {}, which Ollama reads for llama, mistral, "
+                  "gemma and phi3; write the base's GGUF file, or the name under which Ollama has "
+                  "it, after FROM where it is another or is to be shared",
+                  from));
+  return result;
 }
 
 }  // namespace snug::convert

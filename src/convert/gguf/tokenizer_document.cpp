@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "convert/gguf/byte_level_rules.h"
+#include "convert/gguf/missing_rule.h"
 #include "text/tokenizer/base64.h"
 #include "text/tokenizer/sentencepiece_merges.h"
 
@@ -87,10 +88,13 @@ json listed_merges(const GgufTokenizer& tokenizer) {
 const ByteLevelRule& rule_of(const GgufTokenizer& tokenizer) {
   if (const ByteLevelRule* rule = find_byte_level_rule(tokenizer.pre)) return *rule;
   base::throw_user_error(
-      "tokenizer.ggml.pre: {}, so that it is not known how the tokenizer divides texts; take the "
-      "tokenizer's files from the folder of the original model",
-      tokenizer.pre.empty() ? "the file does not say it"
-                            : fmt::format("Snug does not know '{}'", tokenizer.pre));
+      "tokenizer.ggml.pre: {}, so that it is not known how the tokenizer divides texts; take a "
+      "newer "
+      "file of the model, or write the name of the rule into this one, as in 'gguf-new-metadata "
+      "--pre-tokenizer llama-bpe FILE NEW_FILE' (of PyPI's gguf)",
+      lacks_rule(tokenizer)
+          ? "the file does not say it, and its ids are those of no tokenizer that is known"
+          : fmt::format("Snug does not know '{}'", tokenizer.pre));
 }
 
 json byte_level_document(const GgufTokenizer& tokenizer, bool composes) {

@@ -7,10 +7,12 @@
 #include <variant>
 #include <vector>
 
+#include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "convert/gguf/gguf_tokenizer.h"
 #include "convert/gguf/known_ends.h"
+#include "convert/gguf/missing_rule.h"
 #include "convert/gguf/tokenizer_document.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -100,6 +102,16 @@ json generation_config_of(const GgufTokenizer& tokenizer) {
   return generation;
 }
 
+void name_rule(GgufTokenizer& tokenizer) {
+  const std::string name = rule_by_ids(tokenizer);
+  if (name.empty()) return;
+  tokenizer.pre = name;
+  base::say(
+      "the file does not say how its tokenizer divides texts (tokenizer.ggml.pre); its ids "
+      "are those of '{}', whose rule the folder has",
+      name);
+}
+
 void write_json_file(const fs::path& path, const json& document) {
   base::write_file_atomically(path, document.dump(2) + "\n");
 }
@@ -128,6 +140,7 @@ void write_templates(const GgufTokenizer& tokenizer, const fs::path& folder) {
 void write_tokenizer(const formats::Metadata& metadata, const fs::path& folder) {
   GgufTokenizer tokenizer = read_tokenizer_keys(metadata);
   complete_ids(tokenizer);
+  if (lacks_rule(tokenizer)) name_rule(tokenizer);
   const json document = tokenizer_document(tokenizer, true);
   const json config = tokenizer_config_of(tokenizer, context_length_of(metadata));
   const std::string text = document.dump(1);

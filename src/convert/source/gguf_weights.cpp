@@ -75,6 +75,22 @@ void for_each_run(const models::GgufPart& part, int64_t begin, int64_t end, size
     for_each_run(part, begin, end, axis + 1, element + index * inner, source + index * step, emit);
 }
 
+// Whether the expected tensor is a stack of whole matrices of the folder, one for each expert.
+bool stacks_experts(const models::GgufTensor& expected) {
+  return expected.shape.size() == 3 && std::ssize(expected.parts) == expected.shape.front() &&
+         expected.name.find("_exps.") != std::string::npos;
+}
+
+// "blk.0.ffn_gate_exps.weight" as files made before April 2024 have it: "blk.0.ffn_gate.7.weight".
+models::GgufTensor one_expert(const models::GgufTensor& stack, size_t expert) {
+  models::GgufTensor one = stack;
+  constexpr std::string_view kStacked = "_exps.";
+  one.name.replace(stack.name.find(kStacked), kStacked.size(), fmt::format(".{}.", expert));
+  one.shape.erase(one.shape.begin());
+  one.parts = {stack.parts[expert]};
+  return one;
+}
+
 // What the architecture's table has for these settings. Its errors are about writing such a file.
 models::GgufModel model_of(const std::filesystem::path& path, const models::ModelConfig& config,
                            const nlohmann::json& config_json) {
@@ -106,7 +122,7 @@ GgufWeights::GgufWeights(const std::filesystem::path& path) : file_(path) {
                                  fmt::format("{} (config.json from its metadata)", path.string()));
   const models::GgufModel model = model_of(path, config_, config_json_);
   for (const models::GgufTensor& expected : model.tensors) match(expected);
-  refuse_unknown(model);
+  refuse_unknown();
   list_tensors();
 }
 
@@ -121,7 +137,14 @@ void GgufWeights::choose_type() {
 }
 
 void GgufWeights::match(const models::GgufTensor& expected) {
+  known_.insert(expected.name);
   if (expected.parts.empty()) return;  // values that config.json stands for
+  if (stacks_experts(expected) && file_.find(expected.name) == nullptr &&
+      file_.find(one_expert(expected, 0).name) != nullptr) {
+    for (size_t expert = 0; expert < expected.parts.size(); ++expert)
+      match(one_expert(expected, expert));
+    return;
+  }
   const GgufTensorInfo* stored = file_.find(expected.name);
   if (stored == nullptr)
     base::throw_user_error(
@@ -144,11 +167,9 @@ void GgufWeights::match(const models::GgufTensor& expected) {
   stored_bytes_ += stored->bytes();
 }
 
-void GgufWeights::refuse_unknown(const models::GgufModel& model) const {
-  std::unordered_map<std::string_view, bool> known{{"rope_freqs.weight", true}};
-  for (const models::GgufTensor& tensor : model.tensors) known.emplace(tensor.name, true);
+void GgufWeights::refuse_unknown() const {
   for (const GgufTensorInfo& tensor : file_.tensors())
-    if (!known.contains(tensor.name))
+    if (tensor.name != "rope_freqs.weight" && !known_.contains(tensor.name))
       base::throw_user_error(
           "{}: tensor '{}' is no part of a {} as Snug has it, and leaving it out would make "
           "another "

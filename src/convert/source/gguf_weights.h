@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "convert/source/weight_source.h"
@@ -51,7 +52,7 @@ class GgufWeights : public WeightSource {
   void choose_type();
   void match(const models::GgufTensor& expected);
   void list_tensors();
-  void refuse_unknown(const models::GgufModel& model) const;
+  void refuse_unknown() const;
   const std::vector<Origin>& origins_of(const SourceTensor& tensor) const;
 
   formats::GgufFile file_;
@@ -61,6 +62,7 @@ class GgufWeights : public WeightSource {
   models::ModelConfig config_;
   std::vector<SourceTensor> tensors_;
   std::unordered_map<std::string, std::vector<Origin>> origins_;  // by the folder's names
+  std::unordered_set<std::string> known_;  // tensors of the file that the model has
   int64_t stored_bytes_ = 0;
   std::filesystem::path no_folder_;
 };

@@ -90,10 +90,24 @@ void refuse_what_is_not_honoured(const base::JsonObject& config) {
     config.fail(key, fmt::format("is {}, which Snug cannot honour{}{}. {}", value.dump(),
                                  is_known ? ": " : "", is_known ? known->what : "", kMergeFirst));
   }
-  if (config.text_or("bias", "none") != "none")
-    config.fail("bias", fmt::format("is '{}', but Snug trains and applies no biases; expected "
-                                    "'none'. {}",
-                                    config.text("bias"), kMergeFirst));
+}
+
+// Whether the adapter's file is there and holds no bias.
+bool has_no_bias(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::exists(folder / kAdapterWeightsName, error)) return false;
+  const SafetensorsFile file(folder / kAdapterWeightsName);
+  return std::ranges::none_of(
+      file.tensors(), [](const TensorInfo& tensor) { return tensor.name.ends_with(".bias"); });
+}
+
+// Of a model without biases, as most are, "all" and "lora_only" train none.
+void refuse_biases(const base::JsonObject& config, const fs::path& folder) {
+  const std::string bias = config.text_or("bias", "none");
+  if (bias == "none" || ((bias == "all" || bias == "lora_only") && has_no_bias(folder))) return;
+  config.fail("bias", fmt::format("is '{}', but Snug trains and applies no biases; expected "
+                                  "'none'. {}",
+                                  bias, kMergeFirst));
 }
 
 // The initialisation of the adapter itself no longer matters. Some methods (pissa, olora, corda,
@@ -200,6 +214,7 @@ LoraConfig read_lora_config(const fs::path& folder, OtherParts others) {
   const base::JsonObject config(document, path.string());
   check_adapter_type(config);
   refuse_what_is_not_honoured(config);
+  refuse_biases(config, folder);
   refuse_changed_base(config);
 
   LoraConfig lora;

@@ -15,6 +15,7 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/temporary_file.h"
 #include "formats/folder/file_list.h"
 
 namespace snug::formats {
@@ -22,9 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kInfix = ".snug-tmp-";
+using base::kStagingInfix;
 constexpr const char* kMark = ".snug_staging";
-constexpr const char* kFresh = "new";
 constexpr const char* kOld = "old";
 constexpr int kFree = -1;
 
@@ -47,9 +47,9 @@ class Lock {
 // The target of a staging folder; nothing if the name is not that of a staging folder.
 std::optional<fs::path> target_of(const fs::path& path) {
   const std::string name = path.filename().string();
-  const size_t at = name.rfind(kInfix);
+  const size_t at = name.rfind(kStagingInfix);
   if (at == std::string::npos || at == 0) return std::nullopt;
-  const char* const first = name.data() + at + kInfix.size();
+  const char* const first = name.data() + at + kStagingInfix.size();
   const char* const last = name.data() + name.size();
   int64_t number = 0;
   const auto [stop, error] = std::from_chars(first, last, number);
@@ -122,14 +122,14 @@ void settle_old(const fs::path& path, const fs::path& target) {
   if (!base::is_there(old)) return;
   if (!base::is_there(target)) {
     move(old, target);
-  } else if (base::is_there(path / kFresh) || foreign_entry(old)) {
+  } else if (base::is_there(path / base::kStagedFolder) || foreign_entry(old)) {
     const fs::path kept = kept_name(target);
     move(old, kept);
     base::say("an earlier {} is kept as {}", target.string(), kept.string());
   } else {
     // Removal starts with a rename, since a folder that was removed in part would not be recognised
     // as Snug's under its old name.
-    fs::rename(old, path / kFresh);
+    fs::rename(old, path / base::kStagedFolder);
   }
 }
 
@@ -141,7 +141,7 @@ void settle(const fs::path& path, const fs::path& target) {
   } catch (const fs::filesystem_error& failure) {
     base::throw_system_error("remove", path, failure.code().value());
   }
-  remove_tree(path / kFresh);
+  remove_tree(path / base::kStagedFolder);
   remove_tree(path / kMark);
   if (::rmdir(path.c_str()) != 0 && errno != ENOENT)
     base::throw_system_error("remove", path, errno);
@@ -166,7 +166,7 @@ void remove_leftover(const fs::path& path, const fs::path& target) {
 StagingFolder::StagingFolder(const fs::path& target) : target_(target) {
   for (int64_t number = ::getpid(); lock_ == kFree; ++number) {
     path_ = target;
-    path_ += fmt::format("{}{}", kInfix, number);
+    path_ += fmt::format("{}{}", kStagingInfix, number);
     lock_ = make_and_hold(path_);
   }
 }
@@ -179,7 +179,7 @@ StagingFolder::~StagingFolder() {
   }
 }
 
-fs::path StagingFolder::fresh() const { return path_ / kFresh; }
+fs::path StagingFolder::fresh() const { return path_ / base::kStagedFolder; }
 fs::path StagingFolder::old() const { return path_ / kOld; }
 
 void StagingFolder::remove() {

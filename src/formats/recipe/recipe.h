@@ -79,6 +79,7 @@ struct Recipe {
   int64_t max_shard_size = 0;  // bytes of a merged model's files
   std::string base;            // a folder in 16 bits of the model that is in 4 bits; empty: none
   MergeInto merge_into = MergeInto::automatic;
+  ComputeDtype drift_dtype = ComputeDtype::automatic;  // automatic: as the run computed
   double max_drift = 0;      // mean KL above which a merged model is not to be used as it is
   int64_t drift_tokens = 0;  // on how many tokens it is measured at most; 0: it is not
 
@@ -169,6 +170,7 @@ struct Recipe {
   int64_t timeout_seconds = 0;
 
   std::string prompt;
+  std::string prompts;  // a file of prompts; empty: prompt or ids
   PromptFormat prompt_format = PromptFormat::raw;
   std::string system;  // a system message before the prompt; empty: none
   std::vector<int64_t> ids;
@@ -178,10 +180,18 @@ struct Recipe {
   double temperature = 0;         // 0: greedy
   int64_t top_k = 0;              // 0: off
   double top_p = 0;               // 1: off
+  double min_p = 0;               // 0: off
   double repetition_penalty = 0;  // 1: off
+  double presence_penalty = 0;    // 0: off
+  double frequency_penalty = 0;   // 0: off
   std::vector<std::string> stop;  // texts that end an answer
+  int64_t logprobs = 0;           // -1: none
+  std::string output;             // a file of answers to write; empty: standard output
   std::string logits_out;         // a safetensors file to write; empty: none
   int64_t batch = 0;              // prompts in parallel
+
+  std::string tasks;   // a YAML file of evaluation tasks; empty: questions of data
+  int64_t stride = 0;  // tokens between the windows of perplexity
 
   // Where the user set each key: file, line and column; the command line has the file kCommandLine.
   std::map<std::string, base::Location, std::less<>> given;

@@ -1,10 +1,65 @@
 #include "formats/recipe/recipe_table.h"
 
 namespace snug::formats {
+namespace {
+
+// Far above any useful value, but low enough that the penalty of a token that an answer has a
+// million times is still a number that logits can have.
+constexpr double kMaxPenalty = 1000;
+
+void add_sampling_keys(KeyTable& table) {
+  table
+      .add<&Recipe::temperature>("temperature", "1",
+                                 "temperature of sampling; 0: always the likeliest token")
+      .range({.least = 0, .most = kMaxFloat});
+  table
+      .add<&Recipe::top_k>("top_k", "0",
+                           "sample from this many of the likeliest tokens; 0: from all")
+      .range({.least = 0, .most = kMaxIds});
+  table
+      .add<&Recipe::top_p>("top_p", "1",
+                           "sample from the likeliest tokens whose probabilities add up to this")
+      .range({.least = 0, .most = 1, .least_excluded = true});
+  table
+      .add<&Recipe::min_p>("min_p", "0",
+                           "sample from the tokens whose probability is at least this share of the "
+                           "likeliest one's; 0: from all")
+      .range(kFraction);
+  table
+      .add<&Recipe::repetition_penalty>(
+          "repetition_penalty", "1",
+          "above 1: tokens of the prompt and of the answer so far become less likely, by "
+          "transformers' rule; 1: no penalty")
+      .range({.least = 0, .most = kMaxFloat, .least_excluded = true});
+  table
+      .add<&Recipe::presence_penalty>(
+          "presence_penalty", "0",
+          "taken from the logit of each token that the answer has already, as OpenAI defines it; "
+          "below 0: such tokens become likelier")
+      .range({.least = -kMaxPenalty, .most = kMaxPenalty});
+  table
+      .add<&Recipe::frequency_penalty>("frequency_penalty", "0",
+                                       "taken from the logit of a token once for each time that "
+                                       "the answer has it, as OpenAI defines it")
+      .range({.least = -kMaxPenalty, .most = kMaxPenalty});
+  table
+      .add<&Recipe::logprobs>("logprobs", "-1",
+                              "with each new token its log-probability and those of this many of "
+                              "the likeliest; 0: its own alone; -1: none")
+      .aliases({"top_logprobs"})
+      .translations({{"true", "0"}, {"false", "-1"}})
+      .range({.least = -1, .most = kMaxIds});
+}
+
+}  // namespace
 
 void add_generation_keys(KeyTable& table) {
   table.group("Generating and scoring", kGenerate, OnResume::ignored);
   table.add<&Recipe::prompt>("prompt", "", "the text to continue").verbs(kGenerate | kScore);
+  table
+      .add<&Recipe::prompts>("prompts", "",
+                             "a file of prompts in place of prompt: a JSON object in each line")
+      .aliases({"prompts_file", "input_file"});
   table.add<&Recipe::prompt_format>(
       "prompt_format", PromptFormat::raw,
       "what is put around the prompt: raw: nothing; alpaca: the Alpaca "
@@ -25,24 +80,7 @@ void add_generation_keys(KeyTable& table) {
       .add<&Recipe::max_new_tokens>("max_new_tokens", "128", "largest number of tokens to generate")
       .range({.least = 1, .most = kMaxTokens})
       .verbs(kGenerate | kEvaluate);
-  table
-      .add<&Recipe::temperature>("temperature", "1",
-                                 "temperature of sampling; 0: always the likeliest token")
-      .range({.least = 0, .most = kMaxFloat});
-  table
-      .add<&Recipe::top_k>("top_k", "0",
-                           "sample from this many of the likeliest tokens; 0: from all")
-      .range({.least = 0, .most = kMaxIds});
-  table
-      .add<&Recipe::top_p>("top_p", "1",
-                           "sample from the likeliest tokens whose probabilities add up to this")
-      .range({.least = 0, .most = 1, .least_excluded = true});
-  table
-      .add<&Recipe::repetition_penalty>(
-          "repetition_penalty", "1",
-          "above 1: tokens of the prompt and of the answer so far become less likely, by "
-          "transformers' rule; 1: no penalty")
-      .range({.least = 0, .most = kMaxFloat, .least_excluded = true});
+  add_sampling_keys(table);
   table
       .add<&Recipe::stop>("stop", "",
                           "texts that end the answer, which is cut before them: one text, or a "
@@ -55,6 +93,18 @@ void add_generation_keys(KeyTable& table) {
           "questions that are answered at once; for bench decode, copies of its prompt (default 1 "
           "there)")
       .range({.least = 1, .most = kMaxSequences})
+      .verbs(kEvaluate);
+  table
+      .add<&Recipe::output>("output", "",
+                            "the file that the answers are written to: a JSON object in each line")
+      .aliases({"output_file"});
+  table.add<&Recipe::tasks>("tasks", "", "a YAML file of tasks to evaluate, in place of data")
+      .verbs(kEvaluate);
+  table
+      .add<&Recipe::stride>("stride", "512",
+                            "perplexity of texts: how many tokens after one window of max_length "
+                            "the next one begins")
+      .range({.least = 1, .most = kMaxTokens})
       .verbs(kEvaluate);
   table
       .add<&Recipe::logits_out>("logits_out", "",

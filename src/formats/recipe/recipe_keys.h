@@ -136,6 +136,10 @@ std::vector<Written> without_side_words(std::vector<Written> all, base::Mistakes
 // Parses true, yes, on, false, no and off in upper or lower case; nothing for any other text.
 std::optional<bool> parse_boolean(std::string_view text);
 
+// The items of a list in one text: "q_proj,v_proj", "q_proj v_proj", "[q_proj, v_proj]" and
+// ["q_proj", "v_proj"] all have the same two. Nothing for a text with a quote that is not closed.
+std::optional<std::vector<std::string>> items_in_text(std::string_view text);
+
 // The written value, converted to the key's type and checked against its range and choices. Throws
 // UserError with the location.
 Value parse_value(const RecipeKey& key, const Written& written);

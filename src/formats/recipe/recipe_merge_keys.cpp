@@ -1,3 +1,4 @@
+#include "base/words.h"
 #include "formats/recipe/recipe_table.h"
 
 namespace snug::formats {
@@ -31,6 +32,15 @@ void add_merge_keys(KeyTable& table) {
                                   "tokens of the evaluation data on which a merge is compared with "
                                   "what was trained, at most; 0: it is not compared")
       .range({.least = 0, .most = kMaxTokens});
+  table
+      .add<&Recipe::drift_dtype>(
+          "drift_dtype", ComputeDtype::automatic,
+          "type in which a merge is compared with what was trained; auto: the one in which the run "
+          "computed; fp32 leaves out how 16 bits round activations")
+      .translations({{"bfloat16", base::word_of(ComputeDtype::bf16)},
+                     {"float16", base::word_of(ComputeDtype::fp16)},
+                     {"half", base::word_of(ComputeDtype::fp16)},
+                     {"float32", base::word_of(ComputeDtype::fp32)}});
 }
 
 }  // namespace snug::formats

@@ -185,26 +185,12 @@ std::vector<std::string> whole_texts(const RecipeKey& key, const Written& writte
   return items;
 }
 
-// "q_proj,v_proj", "q_proj v_proj", "[q_proj, v_proj]" and ["q_proj", "v_proj"] are all read as
-// lists.
 std::vector<std::string> list_items(const RecipeKey& key, const Written& written) {
   if (written.is_list) return written.items;
   if (key.whole_texts) return whole_texts(key, written);
-  std::string_view text = written.items.front();
-  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
-  std::vector<std::string> items;
-  while (!text.empty()) {
-    if (separates(text.front())) {
-      text.remove_prefix(1);
-      continue;
-    }
-    const size_t length = item_length(text);
-    if (length == 0) fail(key, written);
-    const bool quoted = text.front() == '"' || text.front() == '\'';
-    items.emplace_back(quoted ? text.substr(1, length - 2) : text.substr(0, length));
-    text.remove_prefix(length);
-  }
-  return items;
+  auto items = items_in_text(written.items.front());
+  if (!items) fail(key, written);
+  return *std::move(items);
 }
 
 Value parse_entries(const RecipeKey& key, const Written& written) {
@@ -281,6 +267,23 @@ Value parse_scalar(const RecipeKey& key, const Written& written) {
 std::string number_text(double value) { return fmt::format("{}", value); }
 
 }  // namespace
+
+std::optional<std::vector<std::string>> items_in_text(std::string_view text) {
+  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+  std::vector<std::string> items;
+  while (!text.empty()) {
+    if (separates(text.front())) {
+      text.remove_prefix(1);
+      continue;
+    }
+    const size_t length = item_length(text);
+    if (length == 0) return std::nullopt;
+    const bool quoted = text.front() == '"' || text.front() == '\'';
+    items.emplace_back(quoted ? text.substr(1, length - 2) : text.substr(0, length));
+    text.remove_prefix(length);
+  }
+  return items;
+}
 
 std::optional<bool> parse_boolean(std::string_view text) {
   const std::string word = base::lower_case(text);

@@ -1,0 +1,115 @@
+// `snug export gguf` and `snug import gguf` of the built binary: there and back, and mistakes.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "binary_run.h"
+
+namespace snug::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::contains;
+using testing::TemporaryFolder;
+
+// A model with a tokenizer.
+const std::string kGgufModel = "model=examples/wordnet";
+
+std::string folder_named(const TemporaryFolder& folder, const char* name) {
+  return "output_dir=" + (folder / name).string();
+}
+
+void expect_within_plan(const json& said) {
+  const auto& planned = said["planned"];
+  EXPECT_LE(said["measured"]["result_bytes"], planned["result_bytes"]);
+  EXPECT_LE(
+      said["measured"]["resident_peak_bytes"].get<int64_t>(),
+      planned["buffer_bytes"].get<int64_t>() + planned["outside_bytes"].get<int64_t>() + (4 << 20));
+}
+
+TEST(GgufVerbs, ThereAndBackGivesTheSameWeightsAndTokens) {
+  const TemporaryFolder folder;
+  const BinaryRun exported = run_snug(
+      {"export", "gguf", kGgufModel, "types=[f32, q8_0]", folder_named(folder, "made"), "--json"});
+  ASSERT_EQ(exported.exit_code, 0) << exported.err;
+  const auto said = json::parse(exported.out);
+  EXPECT_EQ(said["files"], (json{"wordnet-F32.gguf", "wordnet-Q8_0.gguf"}));
+  expect_within_plan(said);
+  // The file under the name that other commands have for a model.
+  const std::string file = (folder / "made/wordnet-F32.gguf").string();
+  const BinaryRun imported =
+      run_snug({"import", "gguf", "model=" + file, folder_named(folder, "again"), "--json"});
+  ASSERT_EQ(imported.exit_code, 0) << imported.err;
+  expect_within_plan(json::parse(imported.out));
+  const auto tokens = [](const std::string& model) {
+    return run_snug({"tokenize", model, "prompt=A dog is an animal."}).out;
+  };
+  EXPECT_EQ(tokens("model=" + (folder / "again").string()), tokens(kGgufModel));
+  const BinaryRun score = run_snug({"score", kGgufModel, "ids=1 5 9 7", "threads=1"});
+  const BinaryRun score_again =
+      run_snug({"score", "model=" + (folder / "again").string(), "ids=1 5 9 7", "threads=1"});
+  EXPECT_EQ(score.exit_code, 0) << score.err;
+  EXPECT_EQ(score_again.out, score.out);
+}
+
+TEST(GgufVerbs, AnAdapterHasAModelfileNextToIt) {
+  const TemporaryFolder folder;
+  const BinaryRun run = run_snug({"export", "gguf", "adapter=tests/goldens/lora_all_linear/adapter",
+                                  "types=[f16]", folder_named(folder, "made"), "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(contains(run.err, "the Modelfile takes the base from "));
+  expect_within_plan(json::parse(run.out));
+  EXPECT_TRUE(contains(contents_of(folder / "made/Modelfile"),
+                       "grouped_tied/model\nADAPTER ./lora_all_linear-F16-LoRA.gguf\n"));
+}
+
+TEST(GgufVerbs, ExportSaysWhatIsWrong) {
+  const TemporaryFolder folder;
+  const std::string output = folder_named(folder, "out");
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
+      {{kGgufModel}, "needs output_dir=FOLDER"},
+      {{output}, "model"},
+      {{kGgufModel, output, "types="}, "types=: no kind is named. Kinds of GGUF files are: f32"},
+      {{kGgufModel, output, "types=[q8_0,q9_0]"}, "there is no kind \"q9_0\""},
+      {{kGgufModel, output, "base=examples/wordnet"}, "is for an adapter alone"},
+      {{"adapter=examples/wordnet", output}, "there is no adapter_config.json here"},
+      {{kGgufModel, "output_dir=tests/goldens"}, "exists and is not empty"},
+      {{kGgufModel, output, "max_steps=3"}, "means nothing to snug export gguf"}};
+  for (const auto& [words, part] : cases) {
+    const BinaryRun run = run_snug(joined({"export", "gguf"}, words));
+    EXPECT_EQ(run.exit_code, 2) << part;
+    EXPECT_TRUE(contains(run.last_line(), part));
+    EXPECT_EQ(folder.count(), 0U) << part;
+  }
+}
+
+TEST(GgufVerbs, ImportSaysWhatIsWrong) {
+  const TemporaryFolder folder;
+  const TemporaryFolder files;
+  for (const char* name : {"b-q4.GGUF", "a-q8.gguf", "README.md"}) files.write(name, "text");
+  const std::string output = folder_named(folder, "out");
+  const std::string here = files.path().string();
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
+      {{"file=" + here + "/a-q8.gguf"}, "needs output_dir=FOLDER"},
+      {{output}, "needs file=FILE"},
+      {{output, "file="}, "needs file=FILE"},
+      {{output, "file=a.gguf", "model=a.gguf"}, "give one"},
+      {{output, "file=no/such.gguf"}, "no/such.gguf: No such file"},
+      {{output, "file=" + here},
+       "is a folder; give the file in it, as in file=" + here +
+           "/a-q8.gguf. It has a-q8.gguf, b-q4.GGUF"},
+      {{output, here}, "It has a-q8.gguf, b-q4.GGUF"},
+      {{output, "model_name_or_path=examples/wordnet"}, "no .gguf file is in it"},
+      {{output, "file=" + here + "/README.md"}, "README.md: this is a text file, not GGUF"},
+      {{output, here + "/README.md"}, "README.md: this is a text file, not GGUF"}};
+  for (const auto& [words, part] : cases) {
+    const BinaryRun run = run_snug(joined({"import", "gguf"}, words));
+    EXPECT_EQ(run.exit_code, 2) << part;
+    EXPECT_TRUE(contains(run.last_line(), part));
+    EXPECT_EQ(folder.count(), 0U) << part;
+  }
+}
+
+}  // namespace
+}  // namespace snug::cli
