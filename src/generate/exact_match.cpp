@@ -7,8 +7,8 @@
 
 #include "base/console.h"
 #include "base/error.h"
-#include "engine/answer_text.h"
-#include "engine/generator.h"
+#include "engine/engine.h"
+#include "engine/request_shape.h"
 #include "generate/prompt.h"
 #include "generate/questions.h"
 
@@ -65,27 +65,21 @@ Examination examine(const formats::Recipe& recipe) {
   const text::Tokenizer tokenizer = open_tokenizer(recipe, model);
   Examination result;
   result.questions = read_questions(recipe, tokenizer, model.config.has_encoder());
-  std::vector<engine::Ids> prompts;
-  for (const Question& question : result.questions) prompts.push_back(question.ids);
   const bool is_chat = result.questions.front().is_conversation;
   const engine::AnswerEnd end{.ids = end_ids(recipe, tokenizer, is_chat)};
-  const engine::GenerationOptions options{
-      .sampling = {},
-      .max_new_tokens = room_for_answers(recipe, model.config, result.questions),
-      .stop_ids = end.ids};
-  engine::Inference inference(
-      recipe, model,
-      engine::shape_for(prompts, options, recipe.batch, engine::prompt_reader(model.config)));
-  engine::Generator generator(inference);
-  const std::vector<engine::Generation> generations = generator.run(prompts, options);
-  for (size_t i = 0; i < generations.size(); ++i) {
-    // An encoder-decoder's answer is a text of its own and does not continue the prompt.
-    const engine::Ids before = model.config.has_encoder() ? engine::Ids() : prompts[i];
-    std::string text = engine::answer_text(tokenizer, before, generations[i].ids, end);
-    const bool correct = trimmed(text) == trimmed(result.questions[i].expected);
-    result.answers.push_back({std::move(text), correct});
+  const int64_t room = room_for_answers(recipe, model.config, result.questions);
+  std::vector<engine::Request> requests;
+  for (const Question& question : result.questions)
+    requests.push_back({.prompt = question.ids, .max_new_tokens = room, .end = end});
+  engine::Inference inference(recipe, model,
+                              engine::shape_for(requests, recipe.batch, model.config));
+  engine::Engine engine(inference, &tokenizer);
+  const std::vector<engine::Answer> answers = engine.answers(requests);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const bool correct = trimmed(answers[i].text) == trimmed(result.questions[i].expected);
+    result.answers.push_back({answers[i].text, correct});
   }
-  result.seconds = generator.times().prefill_seconds + generator.times().decode_seconds;
+  result.seconds = engine.times().prefill_seconds + engine.times().decode_seconds;
   result.device = inference.device_json();
   return result;
 }
