@@ -24,7 +24,8 @@ inline std::vector<float> training_logits(const std::string& name, const engine:
   passes::Pipeline pipeline(*backend);
   const plan::Job load = plan::plan_inference({.model = model.config,
                                                .lora = {},
-                                                       // The capacity is which frequencies it sets.
+                                               .compute = compute,
+                                               // The capacity is which frequencies it sets.
                                                .shape = {.capacity = tokens, .prefill_tokens = 1}},
                                               *backend);
   std::vector<program::Program> programs{*load.find(program::ProgramName::load)};
