@@ -9,40 +9,64 @@ namespace snug::engine {
 namespace {
 
 constexpr float kNoLogit = -std::numeric_limits<float>::infinity();
-// 64 KiB of buckets stay in the cache. A row of 2^18 tokens has 64 in a bucket on average, which
-// are sorted in microseconds.
-constexpr size_t kBuckets = 4096;
 // Tokens further below the likeliest one (e^-32 is 1e-14) share the last bucket.
 constexpr double kMaxDistance = 32;
+constexpr size_t kBlock = TokenWeights::kBlock;
+
+float least_finite(std::span<const float> logits) {
+  constexpr size_t kLanes = 16;
+  constexpr float kMost = std::numeric_limits<float>::max();
+  const auto smaller = [](float a, float b) { return a < b && a > kNoLogit ? a : b; };
+  std::array<float, kLanes> lanes;
+  lanes.fill(kMost);
+  size_t i = 0;
+  for (; i + kLanes <= logits.size(); i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane)
+      lanes[lane] = smaller(logits[i + lane], lanes[lane]);
+  float least = kMost;
+  for (; i < logits.size(); ++i) least = smaller(logits[i], least);
+  for (const float lane : lanes) least = smaller(lane, least);
+  return least;
+}
 
 }  // namespace
 
-void RankedRow::rank(std::span<const float> logits, const TokenWeights& weights) {
+void RankedRow::rank(std::span<const float> logits, float most, const TokenWeights& weights) {
   logits_ = logits;
   weights_ = weights;
+  most_ = most;
   has_sorted_ = false;
   buckets_.assign(kBuckets, {});
-  float least = std::numeric_limits<float>::max();
-  for (const float logit : logits) least = logit < least && logit > kNoLogit ? logit : least;
-  const double range = std::clamp(weights.distance(least), 0x1p-1000, kMaxDistance);
-  buckets_per_distance_ = static_cast<double>(kBuckets - 1) / range;
-  std::array<double, TokenWeights::kBlock> block;
-  for (size_t begin = 0; begin < logits.size(); begin += block.size()) {
-    const size_t size = std::min(block.size(), logits.size() - begin);
-    weights.of(logits.subspan(begin, size), block.data());
-    for (size_t i = 0; i < size; ++i) {
-      if (!(logits[begin + i] > kNoLogit)) continue;
-      Bucket& bucket = buckets_[bucket_of(logits[begin + i])];
-      bucket.weight += block[i];
+  const double range =
+      std::min<double>(most - least_finite(logits), kMaxDistance / weights.scale());
+  buckets_per_logit_ = range > 0 ? static_cast<float>(last_place_ / range) : 0.0F;
+  std::array<double, kBlock> weight;
+  std::array<int32_t, kBlock> place;
+  for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
+    const std::span<const float> block = block_of(begin);
+    weights.of(block, weight.data());
+    place_all(block, place.data());
+    for (size_t i = 0; i < block.size(); ++i) {
+      Bucket& bucket = buckets_[static_cast<size_t>(place[i])];
+      bucket.weight += weight[i];
       ++bucket.tokens;
     }
   }
 }
 
-// A larger logit is never in a later bucket.
-size_t RankedRow::bucket_of(float logit) const {
-  const double place = weights_.distance(logit) * buckets_per_distance_;
-  return static_cast<size_t>(std::min(place, static_cast<double>(kBuckets - 1)));
+std::span<const float> RankedRow::block_of(size_t begin) const {
+  return logits_.subspan(begin, std::min(kBlock, logits_.size() - begin));
+}
+
+// A larger logit is never in a later bucket. NaN, minus infinity and what is far below are in the
+// last one.
+int32_t RankedRow::place_of(float logit) const {
+  const float place = (most_ - logit) * buckets_per_logit_;
+  return static_cast<int32_t>(place < last_place_ ? place : last_place_);
+}
+
+void RankedRow::place_all(std::span<const float> block, int32_t* places) const {
+  for (size_t i = 0; i < block.size(); ++i) places[i] = place_of(block[i]);
 }
 
 double RankedRow::weight_of(const Candidate& token) const {
@@ -52,9 +76,14 @@ double RankedRow::weight_of(const Candidate& token) const {
 const std::vector<Candidate>& RankedRow::sorted(size_t bucket) {
   if (has_sorted_ && sorted_bucket_ == bucket) return sorted_;
   sorted_.clear();
-  for (size_t i = 0; i < logits_.size(); ++i)
-    if (logits_[i] > kNoLogit && bucket_of(logits_[i]) == bucket)
-      sorted_.push_back({logits_[i], static_cast<int32_t>(i)});
+  std::array<int32_t, kBlock> place;
+  for (size_t begin = 0; begin < logits_.size(); begin += kBlock) {
+    const std::span<const float> block = block_of(begin);
+    place_all(block, place.data());
+    for (size_t i = 0; i < block.size(); ++i)
+      if (place[i] == static_cast<int32_t>(bucket) && block[i] > kNoLogit)
+        sorted_.push_back({block[i], static_cast<int32_t>(begin + i)});
+  }
   // Tokens that are all as likely are in order already.
   if (!std::ranges::is_sorted(sorted_, is_likelier)) std::ranges::sort(sorted_, is_likelier);
   sorted_bucket_ = bucket;
@@ -76,7 +105,7 @@ RankedRow::End RankedRow::likeliest(int64_t count) {
   }
   if (end.bucket == kBuckets) return end;
   const std::vector<Candidate>& tokens = sorted(end.bucket);
-  end.within = static_cast<size_t>(count);
+  end.within = std::min(static_cast<size_t>(count), tokens.size());
   while (end.within < tokens.size() && end.within > 0 &&
          tokens[end.within].weight == tokens[end.within - 1].weight)
     ++end.within;
@@ -100,7 +129,7 @@ RankedRow::End RankedRow::reaching(double weight) {
 RankedRow::End RankedRow::from(float least_logit) {
   End end;
   if (!(least_logit > kNoLogit)) return all();
-  const size_t last = bucket_of(least_logit);
+  const auto last = static_cast<size_t>(place_of(least_logit));
   while (end.bucket < last) end.weight += buckets_[end.bucket++].weight;
   for (const Candidate& token : sorted(last)) {
     if (static_cast<float>(token.weight) < least_logit) break;
@@ -127,7 +156,7 @@ int32_t RankedRow::token_at(double weight, const End& end) {
 std::vector<Candidate> RankedRow::tokens(const End& end) {
   std::vector<Candidate> found;
   for (size_t i = 0; i < logits_.size(); ++i)
-    if (logits_[i] > kNoLogit && bucket_of(logits_[i]) < end.bucket)
+    if (logits_[i] > kNoLogit && static_cast<size_t>(place_of(logits_[i])) < end.bucket)
       found.push_back({weights_.of(logits_[i]), static_cast<int32_t>(i)});
   for (size_t i = 0; i < end.within; ++i) {
     const Candidate& token = sorted(end.bucket)[i];

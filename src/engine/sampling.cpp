@@ -128,7 +128,7 @@ Sampler::Kept Sampler::cut(std::span<const float> logits) {
 }
 
 Sampler::Kept Sampler::rank(std::span<const float> logits) {
-  ranked_.rank(logits, weights_);
+  ranked_.rank(logits, logits[static_cast<size_t>(best_)], weights_);
   end_ = options_.top_k > 0 ? ranked_.likeliest(options_.top_k) : ranked_.all();
   if (options_.top_p < 1) end_ = std::min(end_, ranked_.reaching(options_.top_p * end_.weight));
   if (options_.min_p > 0) end_ = std::min(end_, ranked_.from(weights_.least_logit(options_.min_p)));
