@@ -60,6 +60,7 @@ def option_sets(generator: random.Random, size: int) -> list:
     found += [{"top_k": value} for value in (2, 3, size, size + 5)]
     found += [{"top_p": value} for value in (0.125, 0.25, 0.5, 0.75, 0.9, 0.999, 1e-6)]
     found += [{"min_p": value} for value in (0.0, 0.05, 0.3, 1.0)]
+    found += [{"top_k": 4, "min_p": 1.0}, {"top_p": 0.9, "min_p": 1.0}]
     for _ in range(8):
         case = {}
         for name, values in (
@@ -106,8 +107,11 @@ def large_cases(model: LlamaForCausalLM) -> tuple:
         {"top_k": 1025}, {"top_k": 5000}, {"top_p": 0.3}, {"top_p": 0.9}, {"top_p": 0.99, "temperature": 3}, {"min_p": 0.02},
         {"top_k": 3000, "top_p": 0.7}, {"top_p": 0.8, "min_p": 0.2}, {"top_k": 1500, "top_p": 0.9, "min_p": 0.6}, {"temperature": 1.5},
         {"top_k": 7000, "temperature": 0.05}, {"top_p": 0.95, "temperature": 100}, {"top_k": 2000, "top_p": 0.5, "temperature": 1e6},
+        {"top_k": 3000, "min_p": 1.0},
     ]
-    for (size, step), case in itertools.product(((9001, 1), (9001, 512), (30000, 1), (30000, 4096)), options):
+    rows = list(itertools.product(((9001, 1), (9001, 512), (30000, 1), (30000, 4096)), options))
+    rows += [((4096, 65536), {"top_p": value}) for value in (0.125, 0.5, 0.75)]  # all equal, whose sums fp32 holds exactly
+    for (size, step), case in rows:
         row = large_row(size, step)
         found = probabilities(model, row, case)
         if not torch.equal((found > 0).sum(), (probabilities(model, row.double(), case) > 0).sum()):
