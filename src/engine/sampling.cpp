@@ -51,6 +51,29 @@ int32_t argmax(std::span<const float> logits) {
   return finite_likeliest(maxima, logits);
 }
 
+void check_sampling(const SamplingOptions& options) {
+  const auto check = [](const char* name, auto value, bool is_right, const char* range) {
+    if (!is_right) base::throw_user_error("{} is {}; it must be {}", name, value, range);
+  };
+  const auto is_in = [](double value, double least, double most) {
+    return value >= least && value <= most;
+  };
+  constexpr double kMost = std::numeric_limits<float>::max();
+  const SamplingOptions& o = options;
+  check("temperature", o.temperature, is_in(o.temperature, 0, kMost), "0 or more");
+  check("top_k", o.top_k, o.top_k >= 0, "0 or more");
+  check("top_p", o.top_p, o.top_p > 0 && o.top_p <= 1, "above 0 and at most 1");
+  check("min_p", o.min_p, is_in(o.min_p, 0, 1), "from 0 to 1");
+  check("repetition_penalty", o.repetition_penalty,
+        o.repetition_penalty > 0 && o.repetition_penalty <= kMost, "above 0");
+  constexpr double kPenalty = 1000;  // far from any logit
+  const auto check_penalty = [&](const char* name, double value) {
+    check(name, value, is_in(value, -kPenalty, kPenalty), "from -1000 to 1000");
+  };
+  check_penalty("presence_penalty", o.presence_penalty);
+  check_penalty("frequency_penalty", o.frequency_penalty);
+}
+
 int64_t candidates_of(const SamplingOptions& options) {
   if (options.penalizes()) return 0;
   if (options.temperature == 0 || options.top_k == 1) return 1;

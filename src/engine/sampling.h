@@ -30,6 +30,9 @@ struct SamplingOptions {
   }
 };
 
+// Throws UserError for values that mean nothing, such as a temperature below 0.
+void check_sampling(const SamplingOptions& options);
+
 // How many of the likeliest tokens are enough to choose from: 1 for greedy decoding, otherwise
 // top_k. 0 means that all logits are needed: where top_k is 0 or above kMaxCandidates, or tokens
 // are penalized.

@@ -250,6 +250,23 @@ TEST(Sampling, AListOfTheLikeliestIsEnough) {
   }
 }
 
+TEST(Sampling, OptionsThatMeanNothingAreRefused) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const auto refused = [](const SamplingOptions& options, const std::string& name) {
+    return contains(user_error_of([&] { engine::check_sampling(options); }), name + " is ");
+  };
+  EXPECT_TRUE(refused({.temperature = -1}, "temperature"));
+  EXPECT_TRUE(refused({.temperature = kNan}, "temperature"));
+  EXPECT_TRUE(refused({.top_k = -1}, "top_k"));
+  EXPECT_TRUE(refused({.top_p = 0}, "top_p"));
+  EXPECT_TRUE(refused({.top_p = 1.5}, "top_p"));
+  EXPECT_TRUE(refused({.min_p = 1.5}, "min_p"));
+  EXPECT_TRUE(refused({.repetition_penalty = 0}, "repetition_penalty"));
+  EXPECT_TRUE(refused({.presence_penalty = kNan}, "presence_penalty"));
+  EXPECT_TRUE(refused({.frequency_penalty = -1e9}, "frequency_penalty"));
+  engine::check_sampling({.temperature = 1e30, .top_k = 2147483647, .min_p = 1});
+}
+
 TEST(Sampling, LogitsThatAreNotFiniteAreRefused) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> damaged{kNan, kNan};
