@@ -11,7 +11,7 @@ namespace {
 constexpr float kNoLogit = -std::numeric_limits<float>::infinity();
 // Tokens further below the likeliest one (e^-32 is 1e-14) share the last bucket.
 constexpr double kMaxDistance = 32;
-constexpr size_t kBlock = TokenWeights::kBlock;
+constexpr size_t kRankedBlock = TokenWeights::kBlock;
 
 float least_finite(std::span<const float> logits) {
   constexpr size_t kLanes = 16;
@@ -40,9 +40,9 @@ void RankedRow::rank(std::span<const float> logits, float most, const TokenWeigh
   const double range =
       std::min<double>(most - least_finite(logits), kMaxDistance / weights.scale());
   buckets_per_logit_ = range > 0 ? static_cast<float>(last_place_ / range) : 0.0F;
-  std::array<double, kBlock> weight;
-  std::array<int32_t, kBlock> place;
-  for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
+  std::array<double, kRankedBlock> weight;
+  std::array<int32_t, kRankedBlock> place;
+  for (size_t begin = 0; begin < logits.size(); begin += kRankedBlock) {
     const std::span<const float> block = block_of(begin);
     weights.of(block, weight.data());
     place_all(block, place.data());
@@ -55,7 +55,7 @@ void RankedRow::rank(std::span<const float> logits, float most, const TokenWeigh
 }
 
 std::span<const float> RankedRow::block_of(size_t begin) const {
-  return logits_.subspan(begin, std::min(kBlock, logits_.size() - begin));
+  return logits_.subspan(begin, std::min(kRankedBlock, logits_.size() - begin));
 }
 
 // A larger logit is never in a later bucket. NaN, minus infinity and what is far below are in the
@@ -76,8 +76,8 @@ double RankedRow::weight_of(const Candidate& token) const {
 const std::vector<Candidate>& RankedRow::sorted(size_t bucket) {
   if (has_sorted_ && sorted_bucket_ == bucket) return sorted_;
   sorted_.clear();
-  std::array<int32_t, kBlock> place;
-  for (size_t begin = 0; begin < logits_.size(); begin += kBlock) {
+  std::array<int32_t, kRankedBlock> place;
+  for (size_t begin = 0; begin < logits_.size(); begin += kRankedBlock) {
     const std::span<const float> block = block_of(begin);
     place_all(block, place.data());
     for (size_t i = 0; i < block.size(); ++i)
