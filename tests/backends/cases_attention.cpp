@@ -358,6 +358,67 @@ void add_biased_cases(CaseList& list) {
   add_case(list, kBiased[2], whole(200), {});
 }
 
+// Keys in pages that lie in any order, more pages than are read, and all else no number: one query
+// each, few, and chunks of prompts; the second sequence gave pages back, the third is unused.
+void add_paged_case(CaseList& list, Form form, int32_t page_tokens, const Values& queries) {
+  constexpr int64_t kPagesOfSequence = 4;
+  const Values keys{0, queries[1] + 20, double(page_tokens), page_tokens + 70.0, 0, 0, 0, 90};
+  const Bounds bounds{fmt::format("pages of {}", page_tokens), static_cast<int64_t>(queries.back()),
+                      12 * page_tokens, queries, keys};
+  CaseBuilder builder(list.types, list.random, list.kind);
+  const int64_t width = form.kv_heads * form.head_dim;
+  const program::Shape q_shape{bounds.q_tokens, form.heads * form.head_dim};
+  Values table(12);
+  for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<double>(i);
+  std::shuffle(table.begin(), table.end(), list.random);
+  table.insert(table.begin() + 8, kPagesOfSequence, -1);
+  // Rows of pages that hold keys.
+  Values read;
+  for (size_t segment = 0; segment < 4; ++segment)
+    for (double key = keys[2 * segment]; key < keys[2 * segment + 1]; ++key) {
+      const auto place = static_cast<int64_t>(key);
+      const double row =
+          table[segment * kPagesOfSequence + static_cast<size_t>(place / page_tokens)] *
+              page_tokens +
+          static_cast<double>(place % page_tokens);
+      read.insert(read.end(), {row, row + 1});
+    }
+  const auto pool = [&] {
+    return with_nan_outside(normal(list.random, bounds.k_tokens * width), bounds.k_tokens, read);
+  };
+  std::vector<TensorId> reads{builder.activation(q_shape),
+                              builder.activation({bounds.k_tokens, width}, pool()),
+                              builder.activation({bounds.k_tokens, width}, pool()),
+                              builder.index({4, 2}, queries), builder.index({4, 2}, keys)};
+  if (form.sinks) reads.push_back(builder.activation({form.heads}, 1.0, 3.0));
+  if (form.buckets > 0) reads.push_back(builder.weight({form.buckets, form.heads}));
+  reads.push_back(builder.index({4, kPagesOfSequence}, table));
+  Attention attention = attention_of(form, bounds, {});
+  attention.paged = true;
+  attention.page_tokens = page_tokens;
+  const auto o = builder.output_activation(q_shape);
+  list.add(builder.finish(name_of(form, bounds, {}), attention, reads,
+                          {o, builder.output_measure({form.heads, bounds.q_tokens})}));
+}
+
+void add_paged_cases(CaseList& list) {
+  constexpr Form kPaged[]{{.heads = 4, .kv_heads = 2, .head_dim = 16},
+                          {.heads = 3, .kv_heads = 1, .head_dim = 5, .window = 9},
+                          {.heads = 8, .kv_heads = 1, .head_dim = 64, .window = 40, .sinks = true},
+                          {.heads = 2, .kv_heads = 1, .head_dim = 128, .softcap = 1.5F},
+                          {.heads = 4,
+                           .kv_heads = 2,
+                           .head_dim = 16,
+                           .causal = false,
+                           .buckets = 32,
+                           .max_distance = 128}};
+  for (const Form& form : kPaged)
+    for (const int32_t page_tokens : {48, 64})
+      for (const Values& queries :
+           {Values{0, 1, 1, 2, 0, 0, 3, 4}, Values{0, 3, 3, 73, 0, 0, 74, 108}})
+        add_paged_case(list, form, page_tokens, queries);
+}
+
 void add_attention_cases(CaseList& list) {
   for (const Form& form : kForms) {
     std::vector<Bounds> table{whole(1),          whole(3),          whole(17),
@@ -378,7 +439,9 @@ void add_attention_cases(CaseList& list) {
   add_adjusted_cases(list);
   add_wide_cases(list);
   add_biased_cases(list);
-  if (list.kind == program::Kind::attention) add_decoding_cases(list);
+  if (list.kind != program::Kind::attention) return;
+  add_decoding_cases(list);
+  add_paged_cases(list);
 }
 
 void add_cache_cases(CaseList& list) {
