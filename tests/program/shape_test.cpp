@@ -170,6 +170,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"wide = expert_bias_grad(x, bounds4)", "dbias 'wide' has shape (8, 6)"}));
 
 #define SNUG_HEADS "{heads 2, kv_heads 1, head_dim 2}"
+#define SNUG_PAGED "{heads 2, kv_heads 1, head_dim 2, paged, page_tokens"
 #define SNUG_BIASED "{heads 2, kv_heads 1, head_dim 2, relative_bias, max_distance"
 INSTANTIATE_TEST_SUITE_P(
     Attention, ShapeRules,
@@ -205,6 +206,26 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"y, lse = attention(x, k, v, bounds, bounds, flat) {heads 2, kv_heads 1, head_dim 2, "
              "sinks}",
              "sinks 'flat' has shape (4), expected (2)"},
+        Case{"y, lse = attention(x, k, v, bounds, bounds, bounds) " SNUG_PAGED " 4}", ""},
+        Case{"y, lse = attention(x, k, v, bounds, bounds, sinks, k, bounds3) {heads 2, kv_heads 1, "
+             "head_dim 2, sinks, relative_bias, max_distance 20, paged, page_tokens 4}",
+             "pages 'bounds3'"},
+        Case{"y, lse = attention(x, k, v, bounds, bounds) " SNUG_PAGED " 4}",
+             "has 5 reads, expected 6"},
+        Case{"y, lse = attention(x, k, v, bounds, bounds, bounds4) " SNUG_PAGED " 4}",
+             "pages 'bounds4' has shape (4, 2), expected (3, 2)"},
+        Case{"y, lse = attention(x, k, v, bounds, bounds, bounds) " SNUG_PAGED " 3}",
+             "has pools whose rows are no whole pages"},
+        Case{"y, lse = attention(x, k, v, bounds, bounds, bounds) " SNUG_PAGED " 16}",
+             "has pools whose rows are no whole pages"},
+        Case{"y, lse = attention(x, k, v, bounds, bounds, bounds) " SNUG_PAGED " 0}",
+             "needs page_tokens above 0"},
+        Case{"y, lse = attention(x, k, v, bounds, bounds) {heads 2, kv_heads 1, head_dim 2, "
+             "page_tokens 4}",
+             "needs page_tokens above 0"},
+        Case{"y, lse = attention(x, k, v, bounds, bounds, bounds) " SNUG_PAGED
+             " 4, segment_tokens 8}",
+             "is paged and has segment_tokens"},
         Case{"sinks = attention_sink_grad(x, y, lse, sinks)", ""},
         Case{"sinks = attention_sink_grad(x, y, losses, sinks)",
              "lse 'losses' has shape (8), expected (2, 8)"},

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "backends/note_extent.h"
 #include "backends/reference/elements.h"
@@ -70,6 +71,36 @@ SegmentView<Attributes> segment_at(const Attributes& attention, const Invocation
   return {attention, range, {keys[2 * index], keys[2 * index + 1]}};
 }
 
+// The rows of k and v in which the keys of a segment lie.
+class KeyRows {
+ public:
+  KeyRows(const Attention& attention, const Invocation& invocation, int64_t segment)
+      : page_tokens_(attention.page_tokens) {
+    if (!attention.paged) return;
+    const Buffer& pages = invocation[Attention::kPages];
+    table_.emplace(pages);
+    first_ = segment * pages.shape[1];
+    pages_ = pages.shape[1];
+    pool_pages_ = invocation[Attention::kK].shape.rows() / page_tokens_;
+  }
+  int64_t at(int64_t key) const {
+    if (!table_) return key;
+    const int64_t place = key / page_tokens_;
+    SNUG_CHECK(place < pages_, "key {} of a segment that has {} pages of {}", key, pages_,
+               page_tokens_);
+    const int64_t page = (*table_)[first_ + place];
+    SNUG_CHECK(page >= 0 && page < pool_pages_, "page {} of {}", page, pool_pages_);
+    return page * page_tokens_ + key % page_tokens_;
+  }
+
+ private:
+  int64_t page_tokens_;
+  std::optional<Integers> table_;
+  int64_t first_ = 0;
+  int64_t pages_ = 0;
+  int64_t pool_pages_ = 0;
+};
+
 // The dot product of head `head_a` of row i of a and head `head_b` of row j of b.
 template <typename T>
 struct Heads {
@@ -126,8 +157,8 @@ void fill_zero(const Floats<T>& x) {
 
 // Computes o and lse of one query and head; `scores` has room for a row of keys.
 template <typename T>
-void attend(const SegmentView<Attention>& segment, const Invocation& invocation, int64_t i,
-            int64_t head) {
+void attend(const SegmentView<Attention>& segment, const KeyRows& rows,
+            const Invocation& invocation, int64_t i, int64_t head) {
   const Attention& attention = segment.attention;
   const Floats<T> q(invocation[Attention::kQ]);
   const Floats<T> k(invocation[Attention::kK]);
@@ -141,7 +172,7 @@ void attend(const SegmentView<Attention>& segment, const Invocation& invocation,
   const T sink = attention.sinks ? Floats<T>(invocation[Attention::kSinks])[head] : no_score;
   T largest = sink;
   for (int64_t j = seen.begin; j < seen.end; ++j) {
-    const T product = Heads<T>{attention.head_dim}.dot(q, i, head, k, j, kv_head);
+    const T product = Heads<T>{attention.head_dim}.dot(q, i, head, k, rows.at(j), kv_head);
     const T score = score_of(segment, invocation, product, i, j, head).value;
     scores[static_cast<size_t>(j)] = score;
     largest = std::max(largest, score);
@@ -156,7 +187,7 @@ void attend(const SegmentView<Attention>& segment, const Invocation& invocation,
   for (int64_t d = 0; d < attention.head_dim; ++d) {
     T value = 0;
     for (int64_t j = seen.begin; j < seen.end; ++j)
-      value += scores[static_cast<size_t>(j)] * v.at(j, kv_head * attention.head_dim + d);
+      value += scores[static_cast<size_t>(j)] * v.at(rows.at(j), kv_head * attention.head_dim + d);
     o.set(i, head * attention.head_dim + d, value / sum);
   }
 }
@@ -279,14 +310,15 @@ void run(const Attention& attention, const Invocation& invocation) {
   const int64_t segments = invocation[Attention::kQBounds].shape.rows();
   for (int64_t index = 0; index < segments; ++index) {
     const auto segment = segment_at(attention, invocation, index);
+    const KeyRows rows(attention, invocation, index);
     for (int64_t i = segment.queries.begin; i < segment.queries.end; ++i)
       for (int64_t head = 0; head < attention.heads; ++head)
-        attend<T>(segment, invocation, i, head);
+        attend<T>(segment, rows, invocation, i, head);
   }
 }
 
-int64_t scratch_elements(const Attention&, const program::OperationView& view) {
-  return view[Attention::kK].shape.rows();
+int64_t scratch_elements(const Attention& attention, const program::OperationView& view) {
+  return most_keys(attention, view);
 }
 
 template <typename T>

@@ -60,7 +60,8 @@ class ForwardTasks {
 // The scale must be positive, since the kernels find the largest score of a row before they apply
 // it.
 bool supports(const Attention& attention, const program::OperationView& view, const CpuContext&) {
-  return attention.scale > 0 && of_one_type(view, {Attention::kK, Attention::kV, Attention::kO}) &&
+  return !attention.paged && attention.scale > 0 &&
+         of_one_type(view, {Attention::kK, Attention::kV, Attention::kO}) &&
          (!attention.sinks || of_one_type(view, {Attention::kSinks}));
 }
 

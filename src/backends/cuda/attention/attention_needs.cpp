@@ -222,7 +222,8 @@ static_assert(attention_shared_bytes(kMaxHeadDim) <= kLeastSharedBytes);
 static_assert(attention_grad_shared_bytes(kMaxHeadDim) <= kLeastSharedBytes);
 
 bool supports(const Attention& attention, const OperationView& view, const Card&) {
-  return attention.head_dim <= kMaxHeadDim && has_known_buckets(attention, view);
+  return !attention.paged && attention.head_dim <= kMaxHeadDim &&
+         has_known_buckets(attention, view);
 }
 
 bool supports(const AttentionGrad& grad, const OperationView& view, const Card& card) {

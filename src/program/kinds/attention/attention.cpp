@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "program/ir/tape.h"
 #include "program/kinds/attention/attention_segments.h"
 #include "program/kinds/attention/attention_sinks.h"
@@ -67,10 +68,29 @@ void check_inputs(const Struct& attention, const OperationView& view, ShapeRule&
   rule.index(Struct::kKBounds, q_bounds.shape);
 }
 
+// A table of pages has a row for each segment, and its pages are those of the pools.
+void check_pages(const Attention& attention, const OperationView& view, ShapeRule& rule) {
+  rule.require(attention.paged == (attention.page_tokens > 0) && attention.page_tokens >= 0,
+               "needs page_tokens above 0 where it is paged, and 0 where it is not");
+  if (!attention.paged || !rule.error().empty()) return;
+  rule.require(attention.segment_tokens == 0,
+               "is paged and has segment_tokens: keys in pages do not follow one another");
+  const Tensor& pages = view[Attention::kPages];
+  rule.rank(Attention::kPages, 2);
+  rule.index(Attention::kPages, Shape{view[Attention::kQBounds].shape[0], pages.shape[1]});
+  rule.require(pages.shape[1] > 0, "has a table without pages");
+  const int64_t rows = view[Attention::kK].shape[0];
+  rule.require(rows > 0 && rows % attention.page_tokens == 0,
+               "has pools whose rows are no whole pages");
+}
+
 template <typename Attributes>
 KeyMask mask_of(const Attributes& attention) {
   return {attention.causal, attention.window};
 }
+
+bool is_paged(const Attention& attention) { return attention.paged; }
+bool is_paged(const AttentionGrad& /*grad*/) { return false; }
 
 // The expected mean length of the segments with these bounds. 0: as long as the shapes allow, where
 // the bounds hold all rows, or for an encoder's stream about which nothing is expected.
@@ -84,10 +104,13 @@ double expected_tokens(const Tensor& bounds, const ExpectedBounds& expected) {
 template <typename Attributes>
 AttentionSegments expected_by(const Attributes& attention, const OperationView& view,
                               const ExpectedBounds& expected) {
+  const int64_t segments = view[Attributes::kQBounds].shape[0];
+  const int64_t keys = most_keys(attention, view);
   return expected_segments({.q_tokens = view[Attributes::kQ].shape[0],
-                            .k_tokens = view[Attributes::kK].shape[0],
+                            .k_tokens = is_paged(attention) ? segments * keys : keys,
                             .causal = attention.causal,
-                            .segments = view[Attributes::kQBounds].shape[0],
+                            .paged = is_paged(attention),
+                            .segments = segments,
                             .segment_tokens = attention.segment_tokens,
                             .mean_keys = expected_tokens(view[Attributes::kKBounds], expected)});
 }
@@ -129,6 +152,7 @@ std::string shape_error(const Attention& attention, const OperationView& view) {
   rule.mixed_types({Attention::kQ, Attention::kO});
   rule.measure(Attention::kLse, Shape{attention.heads, q.shape[0]});
   check_bias(attention, view, rule);
+  check_pages(attention, view, rule);
   if (!attention.sinks) return rule.error();
   rule.shape(Attention::kSinks, Shape{attention.heads});
   rule.mixed_types({Attention::kQ, Attention::kSinks});
@@ -184,6 +208,8 @@ Cost cost(const AttentionGrad& attention, const OperationView& view, const Exten
 
 void differentiate(const Attention& attention, const Operation& operation, Tape& tape) {
   const TensorId d_o = tape.gradient(id_of(operation, Attention::kO));
+  SNUG_CHECK(d_o == kNone || !attention.paged,
+             "a gradient of an attention whose keys lie in pages, which is for inference alone");
   const auto id = [&](const Operand<Attention>& operand) { return id_of(operation, operand); };
   const TensorId q = id(Attention::kQ);
   const TensorId k = id(Attention::kK);
@@ -244,12 +270,12 @@ double cache_numbers(const AttentionGrad&, const OperationView&, const Extent&) 
 // cache is read.
 template <typename Struct>
 RateKey attention_key(const Struct& attention, const OperationView& view, const Extent& extent) {
-  const double keys = rate_size(view[Struct::kK].shape[0]);
+  const double keys = rate_size(most_keys(attention, view));
   const double segment = std::clamp(extent.mean_segment_tokens, 1.0, keys);
   const int64_t q_tokens = view[Struct::kQ].shape[0];
-  const bool is_cached =
-      q_tokens != view[Struct::kK].shape[0] &&
-      !crosses_streams(attention.causal, q_tokens, view[Struct::kQBounds].shape[0]);
+  const bool is_cached = is_paged(attention) || (q_tokens != view[Struct::kK].shape[0] &&
+                                                 !crosses_streams(attention.causal, q_tokens,
+                                                                  view[Struct::kQBounds].shape[0]));
   const bool is_adjusted =
       attention.softcap > 0.0F || attention.alibi_scale != 0.0F || attention.relative_bias;
   RateKey key{.form = typed_form(view)};
@@ -324,7 +350,7 @@ WorkList attention_work(const Struct& attention, const OperationView& view,
     work.extent = extent_of_segments(mask_of(attention), expected);
     if (const int64_t rows = view[Struct::kQ].shape[0];
         hold_all_rows(view[Struct::kKBounds]) &&
-        has_few(attention, rows, view[Struct::kK].shape[0]))
+        has_few(attention, rows, most_keys(attention, view)))
       few_queries = rows;
   } else {
     for (int64_t i = 0; i < segment_count(q_bounds); ++i) {

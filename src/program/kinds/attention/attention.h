@@ -89,6 +89,12 @@ struct DenseAttention {
 //
 // Segments of at most few_queries queries are read straight from where their keys lie, by a kernel
 // of its own.
+//
+// With `paged`, for inference alone, k and v are pools whose rows belong to pages of page_tokens
+// rows, and with them there is pages (segments, pages_per_sequence) i32: key j of segment s lies in
+// row pages[s, j / page_tokens] * page_tokens + j % page_tokens. k_bounds are then positions in the
+// segment's row of that table, of which only the pages that hold keys from begin to end are read,
+// and segments may share pages. A query's result has the same bits whichever pages its keys lie in.
 struct Attention {
   int64_t heads = 0;
   int64_t kv_heads = 0;
@@ -104,6 +110,8 @@ struct Attention {
   int64_t segment_tokens = 0;
   bool no_empty_segments = false;
   bool deterministic = true;
+  bool paged = false;
+  int32_t page_tokens = 0;  // of a page; 0 without pages
   AttentionChoice kernel = {};
   bool operator==(const Attention&) const = default;
   static constexpr auto kFields =
@@ -121,6 +129,8 @@ struct Attention {
                  Field{"segment_tokens", &Attention::segment_tokens},
                  Field{"no_empty_segments", &Attention::no_empty_segments},
                  Field{"deterministic", &Attention::deterministic},
+                 Field{"paged", &Attention::paged},
+                 Field{"page_tokens", &Attention::page_tokens},
                  Decision{"kernel", &Attention::kernel}};
   static constexpr auto kQ = read<Attention>(0, "q");
   static constexpr auto kK = read<Attention>(1, "k");
@@ -129,9 +139,11 @@ struct Attention {
   static constexpr auto kKBounds = read<Attention>(4, "k_bounds");
   static constexpr auto kSinks = read<Attention>(5, "sinks", &Attention::sinks);
   static constexpr auto kBias = read<Attention>(6, "bias", &Attention::relative_bias);
-  static constexpr auto kO = write<Attention>(7, "o");
-  static constexpr auto kLse = write<Attention>(8, "lse");
-  static constexpr std::array kOperands{kQ, kK, kV, kQBounds, kKBounds, kSinks, kBias, kO, kLse};
+  static constexpr auto kPages = read<Attention>(7, "pages", &Attention::paged);
+  static constexpr auto kO = write<Attention>(8, "o");
+  static constexpr auto kLse = write<Attention>(9, "lse");
+  static constexpr std::array kOperands{kQ,     kK,    kV,     kQBounds, kKBounds,
+                                        kSinks, kBias, kPages, kO,       kLse};
   static constexpr Traits kTraits{
       .recomputing = Recomputing::attention,
       .extents = {ExtentOperand{kQBounds.name, kQ.name}, ExtentOperand{kKBounds.name, kK.name}}};
@@ -236,6 +248,18 @@ constexpr bool is_on_tensor_cores(const Struct& attention) {
 // Whether the target copies q, k or v, or makes the gradients elsewhere and copies them.
 constexpr bool copies_operands(const Attention& /*attention*/) { return false; }
 constexpr bool copies_operands(const AttentionGrad& grad) { return grad.dense != DenseAttention{}; }
+
+// The most keys that a segment can have, of operands by name: those of an OperationView or of an
+// Invocation.
+template <typename Operands>
+int64_t most_keys(const Attention& attention, const Operands& operands) {
+  if (!attention.paged) return operands[Attention::kK].shape[0];
+  return operands[Attention::kPages].shape[1] * attention.page_tokens;
+}
+template <typename Operands>
+int64_t most_keys(const AttentionGrad& /*grad*/, const Operands& operands) {
+  return operands[AttentionGrad::kK].shape[0];
+}
 
 // What they do within such bounds, (segments, 2) each.
 Extent extent_of(const Attention& attention, std::span<const int32_t> q_bounds,

@@ -43,13 +43,13 @@ AttentionSegments expected_segments(const ExpectedAttention& expected) {
   const auto k_tokens = static_cast<double>(expected.k_tokens);
   const double mean = expected.mean_keys;
   if (q_tokens == 0) return {};
-  if (q_tokens == k_tokens) {
+  if (!expected.paged && q_tokens == k_tokens) {
     double length = mean > 0 ? mean : static_cast<double>(expected.segment_tokens);
     if (length <= 0) length = q_tokens;
     length = std::min(length, q_tokens);
     return {q_tokens / length, length, length};
   }
-  if (crosses_streams(expected.causal, expected.q_tokens, expected.segments)) {
+  if (!expected.paged && crosses_streams(expected.causal, expected.q_tokens, expected.segments)) {
     const double keys = mean > 0 ? std::min(mean, k_tokens) : k_tokens;
     const double count = keys > 0 ? k_tokens / keys : 1;
     return {count, q_tokens / count, keys};

@@ -34,11 +34,13 @@ constexpr bool crosses_streams(bool causal, int64_t q_tokens, int64_t segments) 
 // What an attention of these tokens is expected to do, its keys in segments of `mean_keys` tokens
 // (0: nothing is known). Where queries and keys are as many, the rows of a micro-batch are cut into
 // segments of that length; where they are of two streams, the keys. All else is generation: each
-// segment has its share of the queries, and as many keys as are expected or as fit.
+// segment has its share of the queries, and as many keys as are expected or as fit; so it is with
+// keys in pages, whatever the numbers.
 struct ExpectedAttention {
   int64_t q_tokens = 0;
   int64_t k_tokens = 0;
   bool causal = true;
+  bool paged = false;          // keys are read through tables of k_tokens places
   int64_t segments = 0;        // that there is room for
   int64_t segment_tokens = 0;  // the most that one has; 0: any number
   double mean_keys = 0;
