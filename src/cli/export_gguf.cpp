@@ -73,7 +73,7 @@ int export_model(const Request& request, const formats::Recipe& recipe, const st
   if (!recipe.adapter.empty()) {
     adapter = convert::merge_inputs(recipe).adapter;
     source.merged.emplace(source.model, adapter);
-    name += "-" + name_of_adapter(adapter);
+    name = fmt::format("{}-{}", name, name_of_adapter(adapter));
   }
   // A run that brought a template, or tokens, left its tokenizer next to its adapter.
   const fs::path tokenizer = convert::has_tokenizer(adapter) ? adapter : fs::path(folder);

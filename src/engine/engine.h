@@ -1,10 +1,11 @@
 // Requests enter, wait, run side by side and leave, each on its own: the one way in which Snug
 // generates. Everything that happens follows from the order of the calls, so that a run can be
 // repeated. Not thread-safe: one thread submits, cancels and steps; listeners are called on it, and
-// may submit and cancel.
+// may submit and cancel. Who waits, who runs and in which turns: engine/scheduler.h.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -15,33 +16,47 @@
 
 namespace snug::engine {
 
-// Of all runs since the engine began.
+// Of all runs since the engine began; the choice of tokens included, listeners left out.
 struct EngineTimes {
   double prefill_seconds = 0;
   double decode_seconds = 0;
   int64_t prefill_tokens = 0;
   int64_t decode_tokens = 0;
+  int64_t decode_runs = 0;
+};
+
+struct EngineOptions {
+  const text::Tokenizer* tokenizer = nullptr;  // without one there is no text
+  std::function<Seconds()> clock{};            // for deadlines; empty: the steady clock
 };
 
 class Engine {
  public:
-  // `tokenizer`: may be nullptr, without which there is no text. Both must outlive the engine.
+  // All that is given must outlive the engine. A tokenizer may be nullptr, without which there is
+  // no text.
   explicit Engine(Inference& inference, const text::Tokenizer* tokenizer = nullptr);
+  // The executor's job must contain the programs of `shape`, with the weights of `model`.
+  Engine(runtime::Executor& executor, const models::ModelConfig& model,
+         const plan::InferenceShape& shape, EngineOptions options = {});
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   // Takes a request, which waits until there is room for it. Throws UserError, with nothing done,
   // for one that can never run: an empty prompt, an id that the model has no row for, more tokens
-  // than a sequence can have, sampling for which the programs do not give what it needs.
+  // than a sequence can have, sampling for which the programs do not give what it needs, stop texts
+  // without a tokenizer.
   RequestId submit(Request request, Listener listener);
 
-  // Ends a request, waiting or running; its listener hears of it now. One that has ended is
-  // passed over.
+  // Ends a request, waiting or running; its listener hears of it now, and of nothing afterwards.
+  // One whose listener has heard of its end is passed over.
   void cancel(RequestId request);
 
-  // Runs one program: a chunk of the prompts that are being read, or one token more for each
-  // sequence that answers. Returns whether there is more to do.
+  // Ends what has come to its deadline, then runs one program: a chunk of the prompts that are
+  // being read, or one token more for each sequence that answers. Tells the listeners in the order
+  // of arrival. Returns whether there is more to do. Where a listener throws, the others hear in
+  // the next step what they would have heard. Throws UserError where logits are not finite, after
+  // which the engine can only be destroyed.
   bool step();
 
   // Runs all of these to their end, in the order in which they are given, and returns their
@@ -50,6 +65,7 @@ class Engine {
 
   int64_t waiting() const;
   int64_t running() const;
+  Seconds now() const;  // by the clock of deadlines
   const EngineTimes& times() const;
 
  private:

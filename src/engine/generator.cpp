@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/seconds_since.h"
+#include "engine/request_shape.h"
 
 namespace snug::engine {
 namespace {
@@ -16,14 +17,6 @@ int64_t size_of(const Ids& ids) { return static_cast<int64_t>(ids.size()); }
 int64_t in_steps(int64_t tokens) {
   constexpr int64_t kStep = plan::kMinPrefillTokens;
   return (tokens + kStep - 1) / kStep * kStep;
-}
-
-// The ids that the decoder reads before it generates the first token.
-Ids read_by_decoder(const Ids& prompt, const models::ModelConfig& model) {
-  if (!model.has_encoder()) return prompt;
-  Ids read{static_cast<int32_t>(model.decoder_start_id)};
-  if (model.repeats_prompt) read.insert(read.end(), prompt.begin(), prompt.end());
-  return read;
 }
 
 }  // namespace

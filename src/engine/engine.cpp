@@ -1,0 +1,231 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "base/error.h"
+#include "base/seconds_since.h"
+#include "engine/cached_forward.h"
+#include "engine/open_answer.h"
+#include "engine/request_shape.h"
+#include "engine/scheduler.h"
+
+namespace snug::engine {
+namespace {
+
+using RunClock = std::chrono::steady_clock;
+
+SchedulerRoom room_of(const plan::InferenceShape& shape) {
+  return {.sequences = shape.sequences,
+          .prefill_tokens = shape.prefill_tokens,
+          .encoder_tokens = shape.capacity.has_encoder() ? shape.encoder_tokens : 0};
+}
+
+// A request that has not ended, with who hears of it. An event holds it too, since a listener may
+// end its own request.
+struct Open {
+  Open(OpenAnswer&& of_request, Listener hears)
+      : answer(std::move(of_request)), listener(std::move(hears)) {}
+
+  OpenAnswer answer;
+  Listener listener;
+};
+
+}  // namespace
+
+struct Engine::State {
+  State(runtime::Executor& executor, const models::ModelConfig& of_model,
+        const plan::InferenceShape& shape, EngineOptions given)
+      : model(of_model),
+        options(std::move(given)),
+        forward(executor, shape),
+        scheduler(room_of(shape)) {
+    SNUG_CHECK(!shape.all_logits, "programs that score generate nothing");
+  }
+
+  void check(const Request& request) const;
+  void end(RequestId request, Finish finish);
+  void close(RequestId request);
+  void tell();
+  void read(const std::vector<PromptPart>& parts);
+  void answer(const std::vector<ScheduledRun::Answering>& answering);
+  void take_token(RequestId request, int64_t sequence);
+
+  const models::ModelConfig& model;
+  const EngineOptions options;
+  CachedForward forward;
+  Scheduler scheduler;
+  std::map<RequestId, std::shared_ptr<Open>> open;
+  // What listeners have not heard yet. It is empty between steps, unless one of them threw.
+  std::deque<std::pair<std::shared_ptr<Open>, AnswerEvent>> events;
+  RequestId next_request = 0;
+  EngineTimes times;
+  const RunClock::time_point begin = RunClock::now();
+  bool is_running = false;  // a program, whose tokens are not all chosen
+  bool is_stepping = false;
+};
+
+void Engine::State::check(const Request& request) const {
+  check_request(request, model, forward.shape());
+  if (!request.end.texts.empty() && options.tokenizer == nullptr)
+    base::throw_user_error(
+        "a stop text is compared with text, but there is no tokenizer; give the ids that end an "
+        "answer");
+}
+
+// Ends a request from outside, whatever it is doing, and tells its listener at once.
+void Engine::State::end(RequestId request, Finish finish) {
+  std::shared_ptr<Open> one;
+  std::erase_if(events, [&](const auto& event) {
+    const bool is_its = event.second.request == request;
+    if (is_its) one = event.first;
+    return is_its;
+  });
+  if (const auto at = open.find(request); at != open.end()) {
+    one = at->second;
+    close(request);
+  }
+  if (one != nullptr) one->listener(one->answer.end(finish));
+}
+
+// Gives back what a request has.
+void Engine::State::close(RequestId request) {
+  if (const auto sequence = scheduler.remove(request)) forward.release(*sequence);
+  open.erase(request);
+}
+
+void Engine::State::tell() {
+  while (!events.empty()) {
+    const auto [one, event] = std::move(events.front());
+    events.pop_front();
+    one->listener(event);
+  }
+}
+
+void Engine::State::read(const std::vector<PromptPart>& parts) {
+  const RunClock::time_point start = RunClock::now();
+  std::vector<SequencePart> sequence_parts;
+  for (const PromptPart& part : parts) {
+    const OpenAnswer& answer = open.at(part.request)->answer;
+    sequence_parts.push_back({part.sequence,
+                              answer.decoder_ids().subspan(static_cast<size_t>(part.first),
+                                                           static_cast<size_t>(part.tokens)),
+                              part.first == 0 ? answer.encoder_ids() : std::span<const int32_t>()});
+    times.prefill_tokens += part.tokens + std::ssize(sequence_parts.back().encoder_ids);
+  }
+  std::ranges::sort(sequence_parts, {}, &SequencePart::sequence);
+  forward.prefill(sequence_parts);
+  for (const PromptPart& part : parts)
+    if (part.is_last) take_token(part.request, part.sequence);
+  times.prefill_seconds += base::seconds_since(start);
+}
+
+void Engine::State::answer(const std::vector<ScheduledRun::Answering>& answering) {
+  const RunClock::time_point start = RunClock::now();
+  Ids next(static_cast<size_t>(forward.sequences()), CachedForward::kIdle);
+  for (const auto& [request, sequence] : answering)
+    next[static_cast<size_t>(sequence)] = open.at(request)->answer.last_id();
+  forward.decode(next);
+  for (const auto& [request, sequence] : answering) take_token(request, sequence);
+  times.decode_tokens += std::ssize(answering);
+  times.decode_runs += 1;
+  times.decode_seconds += base::seconds_since(start);
+}
+
+void Engine::State::take_token(RequestId request, int64_t sequence) {
+  const std::shared_ptr<Open> one = open.at(request);
+  events.emplace_back(one, one->answer.take(forward, sequence));
+  if (events.back().second.finish) close(request);
+}
+
+Engine::Engine(Inference& inference, const text::Tokenizer* tokenizer)
+    : Engine(inference.executor(), inference.model(), inference.shape(),
+             {.tokenizer = tokenizer, .clock = {}}) {}
+
+Engine::Engine(runtime::Executor& executor, const models::ModelConfig& model,
+               const plan::InferenceShape& shape, EngineOptions options)
+    : state_(std::make_unique<State>(executor, model, shape, std::move(options))) {}
+
+Engine::~Engine() = default;
+
+RequestId Engine::submit(Request request, Listener listener) {
+  State& state = *state_;
+  state.check(request);
+  const RequestId id = state.next_request;
+  const std::optional<Seconds> deadline = request.deadline;
+  auto one = std::make_shared<Open>(
+      OpenAnswer(id, std::move(request), state.model, state.options.tokenizer),
+      std::move(listener));
+  state.scheduler.add(id, {.tokens = std::ssize(one->answer.decoder_ids()),
+                           .encoder_tokens = std::ssize(one->answer.encoder_ids()),
+                           .deadline = deadline});
+  state.open.emplace(id, std::move(one));
+  ++state.next_request;
+  return id;
+}
+
+void Engine::cancel(RequestId request) { state_->end(request, Finish::cancelled); }
+
+bool Engine::step() {
+  State& state = *state_;
+  SNUG_CHECK(!state.is_stepping, "a listener steps the engine that calls it");
+  SNUG_CHECK(!state.is_running, "an engine whose run has failed goes on");
+  struct Stepping {
+    bool& is_stepping;
+    explicit Stepping(bool& flag) : is_stepping(flag) { is_stepping = true; }
+    ~Stepping() { is_stepping = false; }
+  } const stepping(state.is_stepping);
+  state.tell();
+  for (const RequestId request : state.scheduler.expired(now()))
+    state.end(request, Finish::deadline);
+  const ScheduledRun run = state.scheduler.next();
+  state.is_running = true;
+  if (!run.parts.empty()) state.read(run.parts);
+  if (!run.answering.empty()) state.answer(run.answering);
+  state.is_running = false;
+  state.tell();
+  return !state.open.empty();
+}
+
+std::vector<Answer> Engine::answers(std::span<const Request> requests) {
+  for (const Request& request : requests) state_->check(request);
+  struct Collected {
+    std::vector<Answer> answers;
+    size_t ended = 0;
+  };
+  Collected all;
+  all.answers.resize(requests.size());
+  std::vector<RequestId> ids;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    all.answers[i].prompt_tokens = std::ssize(requests[i].prompt);
+    ids.push_back(submit(requests[i], [&all, i](const AnswerEvent& event) {
+      Answer& answer = all.answers[i];
+      if (event.id) answer.ids.push_back(*event.id);
+      answer.text += event.text;
+      if (event.log_probability) answer.log_probabilities.push_back(*event.log_probability);
+      if (!event.finish) return;
+      answer.finish = *event.finish;
+      ++all.ended;
+    }));
+  }
+  try {
+    while (all.ended < requests.size()) step();
+  } catch (...) {
+    for (const RequestId id : ids) cancel(id);
+    throw;
+  }
+  return std::move(all.answers);
+}
+
+int64_t Engine::waiting() const { return state_->scheduler.waiting(); }
+int64_t Engine::running() const { return state_->scheduler.running(); }
+const EngineTimes& Engine::times() const { return state_->times; }
+
+Seconds Engine::now() const {
+  return state_->options.clock ? state_->options.clock() : base::seconds_since(state_->begin);
+}
+
+}  // namespace snug::engine

@@ -1,0 +1,53 @@
+// An answer as it grows: the one place where a row of logits becomes a token and a token an event.
+// Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/answer_text.h"
+#include "engine/cached_forward.h"
+#include "engine/request.h"
+#include "engine/sampling.h"
+#include "models/config/config.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace snug::engine {
+
+class OpenAnswer {
+ public:
+  // Without a tokenizer there is no text. Both must outlive the object.
+  OpenAnswer(RequestId id, Request request, const models::ModelConfig& model,
+             const text::Tokenizer* tokenizer);
+
+  const Request& request() const { return request_; }
+  // What the decoder reads before the first new token, and the encoder, which may have none.
+  std::span<const int32_t> decoder_ids() const { return decoder_ids_; }
+  std::span<const int32_t> encoder_ids() const;
+  int32_t last_id() const { return ids_.back(); }
+
+  // Chooses the next token from what the last run gave for its sequence.
+  AnswerEvent take(const CachedForward& forward, int64_t sequence);
+  // Ends the answer as it is.
+  AnswerEvent end(Finish finish);
+
+ private:
+  int32_t choose(const CachedForward& forward, int64_t sequence, AnswerEvent& event);
+  // The logits, after the penalty for the tokens that were read and chosen.
+  std::span<const float> penalized(std::span<const float> logits);
+  void tell_probabilities(std::span<const float> logits, int32_t id, AnswerEvent& event) const;
+
+  RequestId id_;
+  Request request_;
+  bool has_encoder_;
+  Ids decoder_ids_;
+  Ids ids_;  // the new ones
+  Sampler sampler_;
+  std::optional<AnswerText> text_;
+  std::vector<float> penalized_;  // (vocabulary), scratch
+};
+
+}  // namespace snug::engine

@@ -1,0 +1,121 @@
+#include "engine/scheduler.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace snug::engine {
+namespace {
+
+// Whether each group of pages has as many as are needed in it.
+bool covers(const std::vector<int64_t>& pages, const std::vector<int64_t>& needed) {
+  return std::ranges::equal(pages, needed, std::ranges::greater_equal());
+}
+
+}  // namespace
+
+Scheduler::Scheduler(SchedulerRoom room) : room_(std::move(room)), free_pages_(room_.pages) {
+  SNUG_CHECK(room_.sequences > 0 && room_.prefill_tokens > 0, "{} sequences, {} tokens in a chunk",
+             room_.sequences, room_.prefill_tokens);
+  for (int64_t sequence = 0; sequence < room_.sequences; ++sequence)
+    free_sequences_.insert(sequence);
+}
+
+bool Scheduler::can_ever_run(const Demand& demand) const {
+  return demand.encoder_tokens <= room_.encoder_tokens && covers(room_.pages, demand.pages);
+}
+
+void Scheduler::add(RequestId request, Demand demand) {
+  SNUG_CHECK(demand.tokens > 0 && can_ever_run(demand), "request {} of {} tokens can never run",
+             request, demand.tokens);
+  SNUG_CHECK(waiting_.empty() || waiting_.rbegin()->first < request, "request {} comes late",
+             request);
+  if (demand.deadline) {
+    SNUG_CHECK(!std::isnan(*demand.deadline), "request {} has no time as its deadline", request);
+    deadlines_.emplace(*demand.deadline, request);
+  }
+  waiting_.emplace_hint(waiting_.end(), request, std::move(demand));
+}
+
+std::optional<int64_t> Scheduler::remove(RequestId request) {
+  const auto forget = [&](const Demand& demand) {
+    if (demand.deadline) deadlines_.erase({*demand.deadline, request});
+  };
+  if (const auto at = waiting_.find(request); at != waiting_.end()) {
+    forget(at->second);
+    waiting_.erase(at);
+    return std::nullopt;
+  }
+  const auto at = inside_.find(request);
+  SNUG_CHECK(at != inside_.end(), "request {} is not here", request);
+  const Inside& one = at->second;
+  forget(one.demand);
+  const int64_t sequence = one.sequence;
+  free_sequences_.insert(sequence);
+  for (size_t i = 0; i < free_pages_.size(); ++i) free_pages_[i] += one.demand.pages[i];
+  inside_.erase(at);
+  return sequence;
+}
+
+std::vector<RequestId> Scheduler::expired(Seconds now) const {
+  std::vector<RequestId> requests;
+  for (const auto& [deadline, request] : deadlines_) {
+    if (deadline > now) break;
+    requests.push_back(request);
+  }
+  return requests;
+}
+
+bool Scheduler::has_room(const Demand& demand) const {
+  return !free_sequences_.empty() && covers(free_pages_, demand.pages);
+}
+
+void Scheduler::let_enter() {
+  while (!waiting_.empty() && has_room(waiting_.begin()->second)) {
+    const auto first = waiting_.begin();
+    const int64_t sequence = free_sequences_.extract(free_sequences_.begin()).value();
+    for (size_t i = 0; i < free_pages_.size(); ++i) free_pages_[i] -= first->second.pages[i];
+    inside_.emplace(first->first, Inside{std::move(first->second), sequence});
+    waiting_.erase(first);
+  }
+}
+
+ScheduledRun Scheduler::next() {
+  let_enter();
+  const auto reads = [](const auto& one) { return one.second.is_reading(); };
+  const bool some_read = std::ranges::any_of(inside_, reads);
+  const bool some_answer = !std::ranges::all_of(inside_, reads);
+  has_just_read_ = some_read && !(some_answer && has_just_read_);
+  return has_just_read_ ? next_chunk() : next_tokens();
+}
+
+ScheduledRun Scheduler::next_chunk() {
+  ScheduledRun run;
+  int64_t room = room_.prefill_tokens;
+  int64_t encoder_room = room_.encoder_tokens;
+  for (auto& [request, one] : inside_) {
+    if (!one.is_reading()) continue;
+    const int64_t for_encoder = one.read == 0 ? one.demand.encoder_tokens : 0;
+    if (room == 0 || for_encoder > encoder_room) break;
+    const int64_t tokens = std::min(room, one.demand.tokens - one.read);
+    run.parts.push_back({.request = request,
+                         .sequence = one.sequence,
+                         .first = one.read,
+                         .tokens = tokens,
+                         .is_last = one.read + tokens == one.demand.tokens});
+    one.read += tokens;
+    room -= tokens;
+    encoder_room -= for_encoder;
+  }
+  return run;
+}
+
+ScheduledRun Scheduler::next_tokens() const {
+  ScheduledRun run;
+  for (const auto& [request, one] : inside_)
+    if (!one.is_reading()) run.answering.push_back({request, one.sequence});
+  return run;
+}
+
+}  // namespace snug::engine

@@ -1,0 +1,107 @@
+// Decides who may enter and what runs next, from the order of the calls alone: it has no clock (the
+// time is told to it), no executor and no tokens. Not thread-safe. Its rules:
+//
+// 1. Requests wait in the order of their arrival and enter in that order; none overtakes another,
+//    so none waits forever. The first of them enters when a sequence number is free (it gets the
+//    smallest) and each group of pages has what the request may come to need at most, next to
+//    what those inside may. So nobody inside is ever out of pages.
+// 2. Prompts are read in the order of arrival. They fill a chunk one after the other, and one that
+//    does not fit is continued in the next chunk. An encoder reads its whole input with the first
+//    part of its decoder's; where that does not fit any more, the chunk ends before it.
+// 3. While some are read and others answer, the two take turns: one chunk, then one token for
+//    each that answers. So those who answer wait for one chunk at most, however long a prompt is.
+// 4. Who leaves gives place and pages back at once.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "engine/request.h"
+
+namespace snug::engine {
+
+// What there is to share out.
+struct SchedulerRoom {
+  int64_t sequences = 1;
+  int64_t prefill_tokens = 1;    // of one chunk
+  int64_t encoder_tokens = 0;    // of one chunk, for encoders
+  std::vector<int64_t> pages{};  // of each group
+};
+
+// What the scheduler knows of a request.
+struct Demand {
+  int64_t tokens = 1;            // that are read before the first new token
+  int64_t encoder_tokens = 0;    // that its encoder reads, at once
+  std::vector<int64_t> pages{};  // that it may come to need at most, in each group
+  std::optional<Seconds> deadline{};
+};
+
+// A part of a prompt: `tokens` from `first` on. With the first part goes the encoder's input.
+struct PromptPart {
+  RequestId request = 0;
+  int64_t sequence = 0;
+  int64_t first = 0;
+  int64_t tokens = 0;
+  bool is_last = false;
+};
+
+// The next run: parts of prompts, or a token more for some requests, in the order of their arrival.
+// Nothing to do where both are empty.
+struct ScheduledRun {
+  struct Answering {
+    RequestId request = 0;
+    int64_t sequence = 0;
+  };
+  std::vector<PromptPart> parts{};
+  std::vector<Answering> answering{};
+};
+
+class Scheduler {
+ public:
+  explicit Scheduler(SchedulerRoom room);
+
+  // Whether the request has enough room when it is alone. Without it, it must not be added.
+  bool can_ever_run(const Demand& demand) const;
+  // `request` is above all those that were added before.
+  void add(RequestId request, Demand demand);
+
+  // Lets requests enter, and says what to run. It is taken to be run: whoever had the last part of
+  // a prompt answers from then on, until it is removed.
+  ScheduledRun next();
+
+  // Removes a request at any moment, waiting or inside. Returns the sequence number that it had.
+  std::optional<int64_t> remove(RequestId request);
+
+  // The requests whose deadlines have come, the earliest first.
+  std::vector<RequestId> expired(Seconds now) const;
+
+  int64_t waiting() const { return std::ssize(waiting_); }
+  int64_t running() const { return std::ssize(inside_); }
+
+ private:
+  struct Inside {
+    Demand demand;
+    int64_t sequence = 0;
+    int64_t read = 0;  // tokens of its prompt
+
+    bool is_reading() const { return read < demand.tokens; }
+  };
+  bool has_room(const Demand& demand) const;
+  void let_enter();
+  ScheduledRun next_chunk();
+  ScheduledRun next_tokens() const;
+
+  const SchedulerRoom room_;
+  std::map<RequestId, Demand> waiting_;
+  std::map<RequestId, Inside> inside_;
+  std::set<int64_t> free_sequences_;
+  std::vector<int64_t> free_pages_;  // of each group, when all inside have what they may need
+  std::set<std::pair<Seconds, RequestId>> deadlines_;
+  bool has_just_read_ = false;
+};
+
+}  // namespace snug::engine
