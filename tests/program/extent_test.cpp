@@ -181,7 +181,8 @@ TEST(Extent, OfPagesIsWhatTablesHold) {
   decode.with("q_bounds", queries).with("k_bounds", keys);
   EXPECT_EQ(decode.extent(), counted(queries, keys, true, 0));
   EXPECT_EQ(cost(decode.view(), {}).bytes - cost(decode.view(), decode.bounds()).bytes,
-            2.0 * 2 * 6 * (120 - 39));
+            2.0 * 2 * 6 * (64 - 39))
+      << "of a pool of 64 rows";
   // As many queries as the pool has rows are no training, and those of another stream no crossing.
   for (const char* more : {"", ", causal false"}) {
     const Batch prefill(fmt::sprintf(kText, 64, 64, 64, more));

@@ -40,7 +40,7 @@ struct Row {
 
 // Calls f(j, x), for each key j of the block, with its row of a head's keys or values.
 template <typename X, typename F>
-SNUG_INLINE void for_each_row(const KeyBlock& block, const HeadRows& rows, F f) {
+SNUG_INLINE void for_each_key(const KeyBlock& block, const HeadRows& rows, F f) {
   for (int64_t r = 0; r < block.runs; ++r) {
     const KeyRun run = block.at[r];
     const X* first = static_cast<const X*>(rows.data) + run.row * rows.stride;
@@ -56,7 +56,7 @@ SNUG_INLINE void add_values(Row& row, const HeadRows& v, const KeyBlock& block, 
   Float16Lanes sum[4];
   float* sums = row.sums + from;
   for (int64_t k = 0; k < 4; ++k) sum[k] = load(sums + k * kLanes) * row.correction;
-  for_each_row<X>(block, v, [&](int64_t j, const X* values) {
+  for_each_key<X>(block, v, [&](int64_t j, const X* values) {
 #pragma GCC unroll 4
     for (int64_t k = 0; k < 4; ++k) sum[k] += load(values + from + k * kLanes) * row.scores[j];
   });
@@ -93,7 +93,7 @@ void add_block(const AttentionTile& tile, const KeyBlock& block, Row& row) {
   for (; i + kWide <= d; i += kWide) add_values<X>(row, tile.v, block, i);
   for_each_lanes(d - i, [&](int64_t rest, auto part) {
     Float16Lanes sum = load(row.sums + i + rest, part) * row.correction;
-    for_each_row<X>(block, tile.v, [&](int64_t j, const X* values) {
+    for_each_key<X>(block, tile.v, [&](int64_t j, const X* values) {
       sum += load(values + i + rest, part) * row.scores[j];
     });
     store(row.sums + i + rest, sum, part);
@@ -129,8 +129,8 @@ struct QueryHeads {
 };
 
 template <typename X>
-SNUG_INLINE void multiply_block(const AttentionTile& tile, const QueryHeads<X>& query,
-                                const KeyBlock& block, Row* rows) {
+SNUG_INLINE void score_block(const AttentionTile& tile, const QueryHeads<X>& query,
+                             const KeyBlock& block, Row* rows) {
   const int64_t d = tile.form.head_dim;
   const X* k = static_cast<const X*>(tile.k.data);
   const X* v = static_cast<const X*>(tile.v.data);
@@ -166,7 +166,7 @@ void attend_query(const AttentionTile& tile, int64_t first_head, int64_t heads, 
   }
   for (int64_t begin = start; begin < end; begin += kKeyBlock) {
     const KeyBlock block = block_of(tile.pages, begin, smaller_of(kKeyBlock, end - begin));
-    multiply_block(tile, query, block, rows);
+    score_block(tile, query, block, rows);
     for (int64_t head = 0; head < heads; ++head) {
       if (adjusts)
         adjust_block(tile.form, first_head + head, i, begin, block.count, rows[head].scores);
