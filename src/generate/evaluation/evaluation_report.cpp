@@ -36,7 +36,7 @@ std::string run_text(const RunOfModel& run) {
                      base::readable_byte_size(run.planned_bytes));
 }
 
-std::string trimmed(const std::string& text) {
+std::string shown(const std::string& text) {
   return std::string(text::jinja::strip(text, text::jinja::Side::both));
 }
 
@@ -65,9 +65,9 @@ void report_data(const AskedData& asked, bool json) {
   }
   for (size_t i = 0; i < std::min(kShownAnswers, asked.answers.size()); ++i) {
     const AskedData::Answer& answer = asked.answers[i];
-    base::print("  {}\n    answer   {}{}\n", asked.questions[i].shown, trimmed(answer.text),
+    base::print("  {}\n    answer   {}{}\n", asked.questions[i].shown, shown(answer.text),
                 answer.is_correct ? "  (correct)" : "");
-    if (!answer.is_correct) base::print("    expected {}\n", trimmed(asked.questions[i].expected));
+    if (!answer.is_correct) base::print("    expected {}\n", shown(asked.questions[i].expected));
   }
   base::print("exact match: {} of {} ({:.1f} %), standard error {}, {}\n", asked.correct(),
               asked.answers.size(), 100 * asked.exact_match.value, error_text(asked.exact_match),
