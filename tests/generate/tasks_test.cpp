@@ -8,6 +8,7 @@
 #include "generate/evaluation/evaluate.h"
 #include "generate/evaluation/figures.h"
 #include "generate/evaluation/python_literal.h"
+#include "generate/evaluation/python_random.h"
 #include "generate/evaluation/scored_ids.h"
 #include "generate/evaluation/task_file.h"
 #include "generate/evaluation/text_match.h"
@@ -102,6 +103,14 @@ TEST(Tasks, StandardErrors) {
   EXPECT_NEAR(generate::bits_figure(texts).value, 1 / std::log(2.0), 1e-12);
 }
 
+// Expected values: Python's random.Random(1234).
+TEST(Tasks, DrawsExamplesAsPythonDoes) {
+  generate::PythonRandom random(1234);
+  EXPECT_EQ(random.sample(10, 3), (std::vector<size_t>{7, 1, 0}));
+  EXPECT_EQ(random.sample(1000, 3), (std::vector<size_t>{92, 932, 965}));
+  EXPECT_EQ(random.sample(30, 8), (std::vector<size_t>{25, 18, 1, 21, 22, 2, 3, 11}));
+}
+
 // Expected values: Python's ast.literal_eval.
 TEST(Tasks, ReadsPythonsLiterals) {
   const auto read = [](std::string_view text) {
@@ -144,7 +153,7 @@ TEST(Tasks, WhatIsNotUnderstoodIsRefusedByNameAndLine) {
       {"procss: 1\n", "t.yaml:7:9: 'procss' is not understood"},
       {"process_docs: !function utils.f\n", "'process_docs' is a Python function"},
       {"output_type: generate\n", "'output_type' is generate; expected multiple_choice"},
-      {"num_fewshot: 2\n", "first_n"},
+      {"fewshot_config: {sampler: balanced}\n", "expected default, which draws, or first_n"},
       {"metric_list: [{metric: bleu}]\n", "these are built: exact_match"},
       {"filter_list: [{name: a, filter: [{function: majority_vote}]}]\n", "only these filters"},
       {"filter_list: [{name: a, filter: [{function: regex, regex_pattern: '('}]}]\n", "'('"},

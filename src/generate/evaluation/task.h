@@ -72,7 +72,9 @@ struct Task {
   std::vector<std::string> files{};
   std::vector<std::string> shot_files{};
   bool shots_are_asked_too = false;  // a document is then not shown before its own question
-  int64_t shots = 0;                 // the first of them
+  int64_t shots = 0;
+  bool draws_shots = true;             // by chance, or else the first of them
+  std::vector<TaskDocument> listed{};  // examples in the task's own file, in place of shot_files
   std::optional<TaskText> description{};
   TaskText to_text{};
   TaskText to_target{};

@@ -19,6 +19,7 @@
 namespace snug::generate {
 namespace {
 
+using text::jinja::Value;
 using Splits = std::map<std::string, std::vector<std::string>>;  // a split's files
 
 // The builders of the `datasets` library that read files as they are.
@@ -131,6 +132,44 @@ text::jinja::Value fields_of(const text::RawRecord& raw, const std::string& path
   throw base::UserError(fmt::format("record {} is no object with fields", raw.number), where);
 }
 
+// A value that is written in a task's file, as YAML 1.1 has it in Python.
+Value value_of_yaml(const YAML::Node& node) {
+  if (node.IsNull()) return Value::none();
+  if (node.IsSequence()) {
+    text::jinja::List items;
+    for (const YAML::Node& item : node) items.push_back(value_of_yaml(item));
+    return Value::list(std::move(items));
+  }
+  if (node.IsMap()) {
+    text::jinja::Dict fields;
+    for (const auto& entry : node)
+      fields.set(value_of_yaml(entry.first), value_of_yaml(entry.second));
+    return Value::dict(std::move(fields));
+  }
+  const bool is_plain = node.Tag() == "?";  // not in quotes
+  bool truth = false;
+  int64_t whole = 0;
+  double real = 0;
+  if (is_plain && YAML::convert<int64_t>::decode(node, whole)) return Value::integer(whole);
+  if (is_plain && YAML::convert<double>::decode(node, real)) return Value::real(real);
+  const bool is_truth = is_plain && node.Scalar().size() > 1;  // y and n are texts in Python
+  if (is_truth && YAML::convert<bool>::decode(node, truth)) return Value::boolean(truth);
+  return Value::text(node.Scalar());
+}
+
+void take_shot_rules(TaskMap& config, Task& task) {
+  if (const auto sampler = config.take("sampler")) {
+    if (sampler->text() != "default" && sampler->text() != "first_n")
+      sampler->fail("is " + sampler->text() + "; expected default, which draws, or first_n");
+    task.draws_shots = sampler->text() == "default";
+  }
+  if (const auto samples = config.take("samples"))
+    for (const TaskNode& item : samples->items()) {
+      if (!item.is_map()) item.fail("has an example that is no map of fields");
+      task.listed.push_back({value_of_yaml(item.node), item.where()});
+    }
+}
+
 }  // namespace
 
 void take_task_data(TaskMap& map, Task& task) {
@@ -141,21 +180,9 @@ void take_task_data(TaskMap& map, Task& task) {
   auto shots = map.take("fewshot_split");
   if (const auto given = map.take("fewshot_config")) {
     TaskMap config(*given);
-    const std::optional<TaskNode> sampler = config.take("sampler");
     if (const auto split = config.take("split")) shots = split;
-    if (sampler && sampler->text() != "default" && sampler->text() != "first_n")
-      sampler->fail("is " + sampler->text() + ", and only first_n is built");
-    if (task.shots > 0 && (!sampler || sampler->text() != "first_n"))
-      (sampler ? *sampler : *given)
-          .fail(
-              "needs sampler: first_n, the first documents of the split; what the harness draws "
-              "by chance is not drawn here");
+    take_shot_rules(config, task);
     config.finish();
-  } else if (task.shots > 0) {
-    throw base::UserError(
-        "num_fewshot is above 0, and the harness would draw the examples by chance; add "
-        "fewshot_config: {sampler: first_n}, which takes the first documents of the split",
-        map.node().where());
   }
   if (!test && !validation)
     throw base::UserError(
@@ -166,8 +193,10 @@ void take_task_data(TaskMap& map, Task& task) {
   const TaskNode& asked = test ? *test : *validation;
   task.files = data.files(asked);
   if (task.shots == 0) return;
+  // A split counts where both are given.
+  if (shots) task.listed.clear();
   const TaskNode& shown = shots ? *shots : training ? *training : validation ? *validation : *test;
-  task.shot_files = data.files(shown);
+  if (task.listed.empty()) task.shot_files = data.files(shown);
   // The harness compares the names, of which both may be missing.
   task.shots_are_asked_too =
       shots.has_value() == test.has_value() && (!shots || shots->text() == test->text());

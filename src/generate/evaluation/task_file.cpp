@@ -80,9 +80,6 @@ void check_repeats(TaskMap& map) {
   const std::optional<TaskNode> repeats = map.take("repeats");
   if (repeats && repeats->whole_number() != 1)
     repeats->fail("is not 1, and each document is asked once");
-  const std::optional<TaskNode> filtered = map.take("should_decontaminate");
-  if (filtered && filtered->truth())
-    filtered->fail("is true, and documents are not looked for in training data; leave it out");
 }
 
 Task task_of(TaskMap map) {
@@ -97,8 +94,8 @@ Task task_of(TaskMap map) {
   task.filters = take_filters(map, task.output);
   task.metrics = take_metrics(map, task.output);
   check_repeats(map);
-  map.pass_over(
-      {"task_alias", "tag", "group", "metadata", "doc_to_decontamination_query", "unsafe_code"});
+  map.pass_over({"task_alias", "tag", "group", "metadata", "doc_to_decontamination_query",
+                 "should_decontaminate", "unsafe_code"});
   map.finish(unbuilt_keys());
   return task;
 }
@@ -119,11 +116,25 @@ TaskMap with_included(const TaskNode& node, int depth) {
   return map;
 }
 
-std::vector<Task> tasks_of(const TaskNode& node) {
+// A group's task by its word: the file of that name next to the group's.
+TaskNode named_task(const TaskNode& word) {
+  const std::filesystem::path path =
+      std::filesystem::path(word.file).parent_path() / (word.text() + ".yaml");
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error))
+    word.fail(
+        fmt::format("names the task {}, and there is no file {}; write the task itself here, "
+                    "a map with task, dataset_path, doc_to_text and so on",
+                    word.text(), path.string()));
+  return read_task_yaml(path.string());
+}
+
+std::vector<Task> tasks_of(const TaskNode& node, int depth = 0) {
+  if (depth > kMostIncludes) node.fail("has groups in one another without end");
   std::vector<Task> tasks;
   if (node.is_list()) {
     for (const TaskNode& item : node.items())
-      std::ranges::move(tasks_of(item), std::back_inserter(tasks));
+      std::ranges::move(tasks_of(item, depth + 1), std::back_inserter(tasks));
     return tasks;
   }
   TaskMap map = with_included(node, 0);
@@ -133,11 +144,11 @@ std::vector<Task> tasks_of(const TaskNode& node) {
     return tasks;
   }
   for (const TaskNode& item : task->items()) {
-    if (!item.is_map())
-      item.fail(
-          "names a task of the harness by a word; write the task itself here: a map with "
-          "task, dataset_path, doc_to_text and so on");
-    std::ranges::move(tasks_of(item), std::back_inserter(tasks));
+    if (!item.is_map()) {
+      std::ranges::move(tasks_of(named_task(item), depth + 1), std::back_inserter(tasks));
+      continue;
+    }
+    std::ranges::move(tasks_of(item, depth + 1), std::back_inserter(tasks));
   }
   map.pass_over({"group", "group_alias", "tag", "metadata"});
   map.finish(unbuilt_keys());

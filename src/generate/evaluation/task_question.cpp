@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "generate/evaluation/python_literal.h"
-#include "text/chat/jinja/values/compare.h"
 #include "text/chat/jinja/values/print.h"
 #include "text/chat/jinja/values/python_text.h"
 
@@ -130,23 +129,6 @@ class DocumentReader {
   const TaskDocument& document_;
 };
 
-std::string examples(const Task& task, const TaskDocument& document,
-                     std::span<const TaskDocument> shown) {
-  std::string all;
-  int64_t left = task.shots;
-  for (const TaskDocument& example : shown) {
-    if (left == 0) break;
-    if (task.shots_are_asked_too && text::jinja::equal(example.fields, document.fields)) continue;
-    all += DocumentReader(task, example).whole_turn();
-    --left;
-  }
-  if (left > 0)
-    throw base::UserError(fmt::format("num_fewshot is {}, and there are {} documents to show",
-                                      task.shots, task.shots - left),
-                          task.where);
-  return all;
-}
-
 std::vector<int64_t> right_choices(const DocumentReader& reader, const Value& expected,
                                    const std::vector<std::string>& choices) {
   std::vector<int64_t> right;
@@ -233,7 +215,7 @@ TaskQuestion task_question(const Task& task, const TaskDocument& document,
     return question;
   }
   std::string before = task.description ? task.description->text_of(document) : "";
-  before += examples(task, document, shown);
+  for (const TaskDocument& example : shown) before += DocumentReader(task, example).whole_turn();
   if (task.output == OutputType::multiple_choice) {
     add_choices(task, reader, before, question);
     return question;

@@ -27,8 +27,8 @@ struct TaskQuestion {
   base::Location where{};
 };
 
-// `shown`: the documents of the task's shot_files. Throws UserError, with the document's place, for
-// fields that are missing or of another type than they must have.
+// `shown`: the documents that come before it with their answers. Throws UserError, with the
+// document's place, for fields that are missing or of another type than they must have.
 TaskQuestion task_question(const Task& task, const TaskDocument& document,
                            std::span<const TaskDocument> shown);
 

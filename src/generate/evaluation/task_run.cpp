@@ -12,6 +12,7 @@
 #include "generate/evaluation/answers.h"
 #include "generate/evaluation/document_scores.h"
 #include "generate/evaluation/likelihoods.h"
+#include "generate/evaluation/shown_documents.h"
 #include "generate/evaluation/task_data.h"
 #include "generate/prompt.h"
 #include "text/chat/jinja/limits.h"
@@ -48,12 +49,12 @@ auto at_document(const TaskQuestion& question, const Function& function) {
 AskedTask asked_task(const Task& task) {
   AskedTask asked{.task = task, .questions = {}};
   const std::vector<TaskDocument> documents = read_documents(task.files);
-  const std::vector<TaskDocument> shown = read_documents(task.shot_files);
+  ShownDocuments shown(task, task.listed.empty() ? read_documents(task.shot_files) : task.listed);
   if (documents.empty())
     throw base::UserError("the task has no document: its files hold no record", task.where);
   int64_t without = 0;
   for (const TaskDocument& document : documents) {
-    asked.questions.push_back(task_question(task, document, shown));
+    asked.questions.push_back(task_question(task, document, shown.before(document)));
     const TaskQuestion& question = asked.questions.back();
     if (!question.choices.empty() && question.right.empty() && without++ == 0)
       base::say("{}: the document at {} expects none of its choices", task.name,

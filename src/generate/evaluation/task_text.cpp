@@ -36,7 +36,7 @@ TaskText::TaskText(std::string key, std::string source, const base::Location& wh
     : key_(std::move(key)), source_(std::move(source)), name_(is_name(source_) ? source_ : "") {
   const text::jinja::TemplateRules rules{.subject = key_, .trims_lines = false, .is_strict = true};
   try {
-    template_ = std::make_shared<const text::jinja::Template>(source_, where.file, rules);
+    template_ = std::make_shared<const text::jinja::Template>(source_, "", rules);
   } catch (const base::UserError& error) {
     // The line that the template counts is one of its own text.
     throw base::UserError(std::string("this template is not valid: ") + error.what(), where);
