@@ -164,6 +164,20 @@ TEST(Tasks, WhatIsNotUnderstoodIsRefusedByNameAndLine) {
     EXPECT_TRUE(contains(refusal(folder, lines), part)) << lines << refusal(folder, lines);
 }
 
+// Choices that a template makes of fields that are missing are no list; the message shows them.
+TEST(Tasks, ChoicesThatAreNoListAreShown) {
+  const TemporaryFolder folder;
+  folder.write("data.jsonl", "{\"q\": \"a\"}\n");
+  const auto tasks = folder.write(
+      "t.yaml",
+      "task: t\ndataset_path: json\ndataset_kwargs: {data_files: {test: data.jsonl}}\n"
+      "test_split: test\ndoc_to_text: q\ndoc_to_target: 0\ndoc_to_choice: '{{[q, other]}}'\n"
+      "output_type: multiple_choice\n");
+  const std::string error = user_error_of([&] { evaluated({"tasks=" + tasks.string()}); });
+  EXPECT_TRUE(contains(error, "data.jsonl:1")) << error;
+  EXPECT_TRUE(contains(error, "doc_to_choice gives ['a', Undefined]")) << error;
+}
+
 // A field that a template names and a document lacks is an error at the document, as it is in the
 // harness (StrictUndefined), and no empty text.
 TEST(Tasks, AMissingFieldIsNamedWithItsRecord) {

@@ -278,6 +278,7 @@ TEST(Jinja, KeepsLinesAndRefusesWhatIsUndefinedWhereItIsAsked) {
   EXPECT_EQ(rendered("a\n{% if true %}\n  {% if true %}b{% endif %}\n{% endif %}\n"),
             "a\n\n  b\n\n");
   EXPECT_EQ(rendered("{{ x is defined }}{{ x | default('d') }}"), "Falsed");
+  EXPECT_EQ(rendered("{{ 'a' if false }}{{ ('a' if false) ~ 'b' }}"), "b");
   for (const char* source : {"{{ x }}", "{% for i in x %}{% endfor %}", "{% if x %}{% endif %}",
                              "{{ 'a' ~ x }}", "{{ not x }}", "{{ 1 if x else 2 }}", "{{ d.x }}"}) {
     try {

@@ -56,7 +56,8 @@ class DocumentReader {
     Value value = task_.to_choice->of(document_);
     if (value.is(Kind::text)) value = python_literal(value.as_text()).value_or(value);
     if (!value.is_sequence() || value.items().empty())
-      fail(fmt::format("doc_to_choice is {}, and a list of texts is needed", value.type_name()));
+      fail(fmt::format("doc_to_choice gives {}, and a list of texts is needed",
+                       text::jinja::print(value)));
     std::vector<std::string> texts;
     for (const Value& item : value.items()) {
       if (!item.is(Kind::text) || item.as_text().empty())

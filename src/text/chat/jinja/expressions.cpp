@@ -142,6 +142,8 @@ Value Renderer::evaluate_concatenate(const Expression& node) {
 Value Renderer::evaluate_conditional(const Expression& node) {
   if (holds(evaluate(*node.parts[1]))) return evaluate(*node.parts[0]);
   if (node.parts[2]) return evaluate(*node.parts[2]);
+  // jinja2 lets this one be empty even where what is undefined is an error.
+  if (syntax_.is_strict) return Value::text("");
   return Value::undefined("the condition of an 'if' without an 'else' does not hold");
 }
 
