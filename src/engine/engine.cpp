@@ -113,7 +113,7 @@ void Engine::State::read(const std::vector<PromptPart>& parts) {
     sequence_parts.push_back({part.sequence,
                               answer.decoder_ids().subspan(static_cast<size_t>(part.first),
                                                            static_cast<size_t>(part.tokens)),
-                              part.first == 0 ? answer.encoder_ids() : std::span<const int32_t>()});
+                              part.is_first ? answer.encoder_ids() : std::span<const int32_t>()});
     times.prefill_tokens += part.tokens + std::ssize(sequence_parts.back().encoder_ids);
   }
   std::ranges::sort(sequence_parts, {}, &SequencePart::sequence);

@@ -143,6 +143,10 @@ int profile_decoding(const formats::Recipe& recipe, bool json) {
                                 .sampling = {.temperature = recipe.temperature,
                                              .top_k = recipe.top_k,
                                              .top_p = recipe.top_p,
+                                             .min_p = recipe.min_p,
+                                             .repetition_penalty = recipe.repetition_penalty,
+                                             .presence_penalty = recipe.presence_penalty,
+                                             .frequency_penalty = recipe.frequency_penalty,
                                              .seed = recipe.seed}};
   if (request.max_new_tokens < 2)
     recipe.fail("max_new_tokens", "must be 2 at least: the first token is the prompt's");

@@ -43,6 +43,8 @@ class Session {
   }
 
   void run(bool json) {
+    if (recipe_.logprobs >= 0 && !json)
+      recipe_.fail("logprobs", "is for programs: give --json, whose object has them");
     const engine::Request request = this->request();
     const std::string ignored = text::ignored_stop_ids(model_.folder, recipe_.adapter);
     if (!ignored.empty()) base::say("{}", ignored);
@@ -53,6 +55,7 @@ class Session {
     engine::Answer answer;
     engine.submit(request, [&](const engine::AnswerEvent& event) {
       engine::add_to(answer, event);
+      if (event.log_probability) likeliest_.push_back(event.likeliest);
       if (!json) print_now(event.text);
     });
     while (engine.step()) continue;
@@ -64,14 +67,19 @@ class Session {
 
  private:
   engine::Request request() const {
-    return {.prompt = prompt_,
-            .max_new_tokens = new_tokens(recipe_, model_.config, std::ssize(prompt_)),
-            .sampling = {.temperature = recipe_.temperature,
-                         .top_k = recipe_.top_k,
-                         .top_p = recipe_.top_p,
-                         .repetition_penalty = recipe_.repetition_penalty,
-                         .seed = recipe_.seed},
-            .end = end_};
+    return {
+        .prompt = prompt_,
+        .max_new_tokens = new_tokens(recipe_, model_.config, std::ssize(prompt_)),
+        .sampling = {.temperature = recipe_.temperature,
+                     .top_k = recipe_.top_k,
+                     .top_p = recipe_.top_p,
+                     .min_p = recipe_.min_p,
+                     .repetition_penalty = recipe_.repetition_penalty,
+                     .presence_penalty = recipe_.presence_penalty,
+                     .frequency_penalty = recipe_.frequency_penalty,
+                     .seed = recipe_.seed},
+        .end = end_,
+        .log_probabilities = recipe_.logprobs < 0 ? std::nullopt : std::optional(recipe_.logprobs)};
   }
 
   // A prompt of ids needs no tokenizer; but if the folder has one, the text is given as well.
@@ -106,7 +114,23 @@ class Session {
         {"decode_seconds", times.decode_seconds},
         {"device", inference.device_json()}};
     if (tokenizer_) result["text"] = answer.text;
+    if (recipe_.logprobs >= 0) result["logprobs"] = answer.log_probabilities;
+    if (recipe_.logprobs > 0) result["top_logprobs"] = top_log_probabilities();
     base::print("{}\n", result.dump());
+  }
+
+  // Of each new token, those that were the likeliest in its place.
+  nlohmann::json top_log_probabilities() const {
+    nlohmann::json all = nlohmann::json::array();
+    for (const std::vector<engine::TokenLogProbability>& tokens : likeliest_) {
+      nlohmann::json& list = all.emplace_back(nlohmann::json::array());
+      for (const auto& [id, log_probability] : tokens) {
+        nlohmann::json token{{"id", id}, {"logprob", log_probability}};
+        if (tokenizer_) token["token"] = tokenizer_->token_of(id).value_or("");
+        list.push_back(std::move(token));
+      }
+    }
+    return all;
   }
 
   const formats::Recipe& recipe_;
@@ -114,6 +138,7 @@ class Session {
   std::optional<text::Tokenizer> tokenizer_;
   engine::Ids prompt_;
   engine::AnswerEnd end_;
+  std::vector<std::vector<engine::TokenLogProbability>> likeliest_;
 };
 
 }  // namespace

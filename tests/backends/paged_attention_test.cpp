@@ -29,5 +29,12 @@ TEST(CpuPages, of_a_sequence_do_not_depend_on_the_rest_of_the_batch) {
   check_neighbours(backend);
 }
 
+TEST(WrongTables, fail_a_check) {
+  reference::ReferenceBackend reference({});
+  check_wrong_tables(reference);
+  cpu::CpuBackend cpu({.threads = 2});
+  check_wrong_tables(cpu);
+}
+
 }  // namespace
 }  // namespace snug::backends::test

@@ -1,6 +1,7 @@
 // Generating against repeated whole passes, across chunk boundaries and in batches.
 #include <algorithm>
 
+#include "engine/penalties.h"
 #include "formats/recipe/recipe.h"
 #include "generate/score.h"
 #include "golden_recipe.h"
@@ -153,26 +154,34 @@ TEST(Engine, StopIdsEndASequenceAndOnlyThatOne) {
   EXPECT_EQ(stopped[0].finish, Finish::stop);
 }
 
-// In each step the likeliest of the penalized logits, as whole passes give them. Below 1 what was
-// seen becomes likelier.
+// In each step the likeliest of the penalized logits, as whole passes give them. Below 1, or below
+// 0, what was seen becomes likelier.
 TEST(Engine, PenalizesPromptAndAnswer) {
   const formats::Recipe recipe = golden_recipe("basic");
   const std::vector<Request> free = random_requests({5, 3}, 113);
-  const std::vector<Request> requests = with_sampling(free, {.repetition_penalty = 0.1});
-  const std::vector<Answer> answers = answers_of(recipe, requests, 2);
   Inference inference(recipe, runtime::open_model(recipe), generate::score_shape(5 + kNew));
-  for (size_t i = 0; i < requests.size(); ++i) {
-    engine::Ids ids = requests[i].prompt;
-    for (int64_t step = 0; step < kNew; ++step) {
-      std::vector<float> penalized;
-      generate::log_probabilities(inference, ids, [&](std::span<const float> logits) {
-        engine::penalize_repetition(logits, ids, 0.1, penalized);
-      });
-      ids.push_back(engine::argmax(penalized));
+  for (const engine::SamplingOptions& options :
+       {engine::SamplingOptions{.repetition_penalty = 0.1},
+        {.presence_penalty = -6, .frequency_penalty = 0.5}}) {
+    const std::vector<Request> requests = with_sampling(free, options);
+    const std::vector<Answer> answers = answers_of(recipe, requests, 2);
+    engine::Penalties penalties(options);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const engine::Ids& prompt = requests[i].prompt;
+      engine::Ids answer;
+      while (std::ssize(answer) < kNew) {
+        engine::Ids ids = prompt;
+        ids.insert(ids.end(), answer.begin(), answer.end());
+        int32_t next = 0;
+        generate::log_probabilities(inference, ids, [&](std::span<const float> logits) {
+          next = engine::argmax(penalties.applied(logits, {prompt, answer}));
+        });
+        answer.push_back(next);
+      }
+      EXPECT_EQ(answers[i].ids, answer);
     }
-    EXPECT_EQ(answers[i].ids, engine::Ids(ids.end() - kNew, ids.end()));
+    EXPECT_NE(answers[0].ids, answers_of(recipe, free, 2)[0].ids);
   }
-  EXPECT_NE(answers[0].ids, answers_of(recipe, free, 2)[0].ids);
 }
 
 TEST(Engine, MaxNewTokensAndStreaming) {
