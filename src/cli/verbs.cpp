@@ -22,7 +22,7 @@
 #endif
 #ifdef SNUG_WITH_GENERATE
 #include "generate/decoding_profile.h"
-#include "generate/exact_match.h"
+#include "generate/evaluation/evaluate.h"
 #include "generate/generate.h"
 #include "generate/score.h"
 #endif

@@ -3,7 +3,7 @@
 
 #include "base/temporary_folder.h"
 #include "formats/recipe/recipe.h"
-#include "generate/exact_match.h"
+#include "generate/evaluation/evaluate.h"
 #include "generate/generate.h"
 #include "generate/score.h"
 #include "golden_recipe.h"
