@@ -102,7 +102,8 @@ std::vector<VerbEntry> make_table() {
       with_recipe("train", "train a model in the memory that was planned", Verb::train, train));
   table.back().runs_on_ranks = true;
 #ifdef SNUG_WITH_GENERATE
-  table.push_back(with_recipe("generate", "continue a prompt", Verb::generate, generate));
+  table.push_back(with_recipe("generate", "continue a prompt, or each prompt of a file",
+                              Verb::generate, generate));
   table.push_back(with_recipe("score", "print the log-probabilities of the tokens of a text",
                               Verb::score, score));
   table.push_back(with_recipe("evaluate",
@@ -193,7 +194,6 @@ std::vector<VerbEntry> make_table() {
                               "measure how fast a prompt is continued, and where the time of a "
                               "token goes",
                               Verb::generate, decoding));
-  table.back().keys.push_back("batch");
 #endif
   table.push_back({"bench compare",
                    "run a job's first step on two backends and name the first tensor that differs",
