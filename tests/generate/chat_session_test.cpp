@@ -177,7 +177,8 @@ TEST(ChatSession, AdaptersAreExchanged) {
   Talk talk(partner);
   talk.type({"/adapter a", "/adapter missing", "/adapter"});
   EXPECT_EQ(partner.used, "a");
-  EXPECT_TRUE(contains(talk.notes, "no folder missing; the adapter a stays in use")) << talk.notes;
+  EXPECT_TRUE(contains(talk.notes, "no folder missing; the model goes on with the adapter a"))
+      << talk.notes;
   talk.type({"/adapter none"});
   EXPECT_EQ(partner.used, "");
 }

@@ -283,6 +283,16 @@ TEST(PromptsFile, KeysThatContradict) {
   EXPECT_TRUE(contains(job.refusal(job.of_texts({"system=Be brief."})), "system"));
 }
 
+// No line of such a file could be asked, so that one message says it.
+TEST(PromptsFile, WhatNeedsATemplateSaysSo) {
+  const PromptsJob job("{\"question\": \"What is twine?\"}\n{\"nothing\": 1}\n");
+  const std::string why = job.refusal(job.of_texts({}));
+  EXPECT_TRUE(contains(why, "has no chat template")) << why;
+  EXPECT_TRUE(contains(why, "prompt_format=raw")) << why;
+  EXPECT_EQ(job.answers(job.of_texts({"prompt_format=raw"})).at(0)["text"],
+            alone({"prompt=What is twine?"}, "examples/wordnet")["text"]);
+}
+
 TEST(PromptsFile, WithoutAFileAnswersArePrinted) {
   const PromptsJob job(kIdLines);
   formats::Recipe recipe = job.recipe({});

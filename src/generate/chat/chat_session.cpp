@@ -230,7 +230,7 @@ bool ChatSession::change_adapter(const std::string& folder) {
     partner_.use_adapter(folder == "none" ? "" : folder);
     streams_.note(fmt::format("{} answers from now on", shown()));
   } catch (const base::UserError& error) {
-    streams_.note(fmt::format("{}; {} stays in use", error.what(), shown()));
+    streams_.note(fmt::format("{}; the model goes on with {}", error.what(), shown()));
   }
   return true;
 }

@@ -273,7 +273,9 @@ const text::ChatTemplate& LineReader::chat() {
   try {
     if (!chat_) chat_.emplace(recipe_.chat_template, *tokenizer_);
   } catch (const base::UserError& error) {
-    throw JobError(error.what());
+    if (!recipe_.chat_template.empty()) throw JobError(error.what());
+    throw JobError(
+        fmt::format("{}; prompt_format=raw asks a question as the text that it is", error.what()));
   }
   return *chat_;
 }
