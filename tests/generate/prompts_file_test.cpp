@@ -164,6 +164,13 @@ TEST(PromptsFile, PlainTextHasAPromptInEachLine) {
   EXPECT_EQ(answers[1]["text"], alone({"prompt=The dog \"is\""}, "examples/wordnet")["text"]);
 }
 
+TEST(PromptsFile, TablesHaveSettingsInSomeRows) {
+  const PromptsJob job("prompt,max_tokens\n\"The oregano, is\",2\nThe dog is,\n", "prompts.csv");
+  const std::vector<Json> answers = job.answers(job.of_texts({}));
+  EXPECT_EQ(answers.at(0)["new_tokens"], 2);
+  EXPECT_EQ(answers.at(1)["text"], alone({"prompt=The dog is"}, "examples/wordnet")["text"]);
+}
+
 TEST(PromptsFile, LinesHaveSettingsOfTheirOwn) {
   const Json whole = alone({"ids=5 6 7"});
   const int third = whole["ids"][2];

@@ -114,7 +114,7 @@ formats::Written written_setting(const RecordFields& fields, const SettingName& 
 void apply_setting(const RecordFields& fields, const SettingName& name, const Json& value,
                    LineSettings& settings) {
   const std::string_view key_name = name.key;
-  if (value.is_null()) return;
+  if (value.is_null() || value == "") return;  // an empty cell of a table
   if (key_name == "stop" && value.is_array() && value.empty()) return settings.recipe.stop.clear();
   // vLLM's word for all tokens.
   const Json meant = key_name == "top_k" && value == -1 ? Json(0) : value;
