@@ -193,6 +193,14 @@ TEST(ChatSession, CommandsEndAndExplain) {
   EXPECT_EQ(partner.asked, std::vector<std::string>{"user:  /a path"});
 }
 
+TEST(ChatSession, AnEmptyAnswerIsSaid) {
+  FakePartner partner;
+  partner.is_silent = true;
+  Talk talk(partner);
+  EXPECT_EQ(talk.type({"one"}), "user: one");
+  EXPECT_TRUE(contains(talk.notes, "the answer is empty")) << talk.notes;
+}
+
 // In a pipe a line is a message, whatever it begins with.
 TEST(ChatSession, PipesHaveNoCommands) {
   FakePartner partner;

@@ -150,6 +150,8 @@ void ChatSession::tell(const ChatReply& reply) const {
   if (reply.finish == engine::Finish::cancelled)
     streams_.note(reply.text.empty() ? "stopped; /retry answers anew"
                                      : "stopped; what is there counts as the answer");
+  if (reply.finish == engine::Finish::stop && reply.text.empty())
+    streams_.note("the answer is empty; /retry answers anew");
   if (reply.finish != engine::Finish::length) return;
   streams_.note(used >= partner_.context()
                     ? "the answer was cut: the context is full. /drop forgets the oldest turn, "
