@@ -17,7 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 
 // Keys of the verb that change no answer, or of which the job has something else.
-constexpr std::array<std::string_view, 9> kNoPartOfJob{"prompts", "output", "batch", "threads", "on_bad_record", "device_memory", "host_memory", "max_length", "max_target_length"};
+constexpr std::array<std::string_view, 9> kNoPartOfJob{
+    "prompts",       "output",      "batch",      "threads",          "on_bad_record",
+    "device_memory", "host_memory", "max_length", "max_target_length"};
 
 // Of the folder's weights, settings and tokenizer.
 std::string files_text(const fs::path& folder) {
