@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "engine/request_shape.h"
 #include "generate/prompt.h"
+#include "generate/prompts_file/prompts_file.h"
 #include "text/chat/folder_stop_ids.h"
 #include "text/tokenizer/sentencepiece_folder.h"
 
@@ -144,6 +145,9 @@ class Session {
 }  // namespace
 
 int generate(const formats::Recipe& recipe, bool json) {
+  if (!recipe.prompts.empty()) return answer_prompts(recipe, json);
+  if (!recipe.output.empty())
+    recipe.fail("output", "is the file of answers to a file of prompts; give prompts=FILE too");
   Session(recipe).run(json);
   return 0;
 }
