@@ -1,13 +1,17 @@
 // Answers as text: where they end, and what is held back until that is known.
 #include "engine/answer_text.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "base/captured_stream.h"
+#include "base/file.h"
 #include "base/temporary_folder.h"
 #include "formats/recipe/recipe.h"
 #include "generate/generate.h"
 #include "golden_recipe.h"
+#include "text/unicode/utf8.h"
 
 namespace snug::testing {
 namespace {
@@ -58,6 +62,29 @@ TEST_F(AnswerTextTest, EndsBeforeAnIdThatEndsIt) {
   const engine::AnswerEnd end{.ids = {ids[2]}, .texts = {}};
   EXPECT_EQ(engine::answer_text(tokenizer_, {}, ids, end),
             tokenizer_.decode(std::span(ids).first(2)));
+}
+
+// Tokens that are bytes: pieces are whole characters, whatever ids come, and stop texts are found
+// where their characters are spread over tokens.
+TEST(AnswerPieces, AreWholeCharacters) {
+  for (const char* name : {"byte_level", "piece"}) {
+    const std::string path = fmt::format("tests/text/goldens/tiny/{}.json", name);
+    const auto tokenizer = text::Tokenizer::from_text(base::read_text_file(path), "{}", path);
+    const engine::Ids ids = tokenizer.encode("xy \u65e5\u672c\u8a9e \U0001F600 z");
+    ASSERT_GT(ids.size(), 12U) << name << " has these characters in bytes";
+    const std::string all = tokenizer.decode(ids);
+    EXPECT_EQ(engine::answer_text(tokenizer, {}, ids, {}), all) << name;
+    for (const std::string stop : {"\u672c", "\u672c\u8a9e \U0001F600", "\U0001F600 z"})
+      EXPECT_EQ(engine::answer_text(tokenizer, {}, ids, {.ids = {}, .texts = {stop}}),
+                all.substr(0, all.find(stop)))
+          << name << " " << stop;
+    engine::Ids any = random_ids(400, tokenizer.vocabulary_size(), 5);
+    any.insert(any.begin(), ids.begin(), ids.end() - 3);
+    AnswerText answer(tokenizer, {}, {.ids = {}, .texts = {"\u8a9e \U0001F601", "\u672c\u8a9ex"}});
+    for (const int32_t id : any)
+      EXPECT_EQ(text::find_invalid_utf8(answer.push(id)), std::string::npos) << name;
+    EXPECT_EQ(text::find_invalid_utf8(answer.finish()), std::string::npos) << name;
+  }
 }
 
 formats::Recipe nonsense(std::vector<std::string> words) {

@@ -41,7 +41,11 @@ std::string StreamDecoder::take(bool at_end) {
   // Ids that were printed earlier only matter for how the next ones begin.
   window_.erase(window_.begin(), window_.begin() + static_cast<std::ptrdiff_t>(printed_ids_));
   printed_ids_ = window_.size();
-  return all.substr(printed.size());
+  // Bytes that were a character turn into something else where the next byte continues them to
+  // nothing; what is told then begins with a whole character.
+  size_t begin = printed.size();
+  while (begin < all.size() && is_inside_character(all[begin])) ++begin;
+  return all.substr(begin);
 }
 
 }  // namespace snug::text
