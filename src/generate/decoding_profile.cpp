@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "engine/request_shape.h"
 #include "generate/prompt.h"
+#include "generate/recipe_request.h"
 #include "plan/document/profile_lines.h"
 #include "plan/time/calibration_file.h"
 #include "plan/time/clock.h"
@@ -140,14 +141,7 @@ int profile_decoding(const formats::Recipe& recipe, bool json) {
   // No id stops the answers, so all have the same length.
   const engine::Request request{.prompt = prompt,
                                 .max_new_tokens = new_tokens(recipe, model.config, prompt_tokens),
-                                .sampling = {.temperature = recipe.temperature,
-                                             .top_k = recipe.top_k,
-                                             .top_p = recipe.top_p,
-                                             .min_p = recipe.min_p,
-                                             .repetition_penalty = recipe.repetition_penalty,
-                                             .presence_penalty = recipe.presence_penalty,
-                                             .frequency_penalty = recipe.frequency_penalty,
-                                             .seed = recipe.seed}};
+                                .sampling = recipe_sampling(recipe)};
   if (request.max_new_tokens < 2)
     recipe.fail("max_new_tokens", "must be 2 at least: the first token is the prompt's");
   std::vector<engine::Request> requests(static_cast<size_t>(sequences), request);

@@ -12,6 +12,7 @@
 #include "engine/request_shape.h"
 #include "generate/prompt.h"
 #include "generate/prompts_file/prompts_file.h"
+#include "generate/recipe_request.h"
 #include "text/chat/folder_stop_ids.h"
 #include "text/tokenizer/sentencepiece_folder.h"
 
@@ -68,19 +69,11 @@ class Session {
 
  private:
   engine::Request request() const {
-    return {
-        .prompt = prompt_,
-        .max_new_tokens = new_tokens(recipe_, model_.config, std::ssize(prompt_)),
-        .sampling = {.temperature = recipe_.temperature,
-                     .top_k = recipe_.top_k,
-                     .top_p = recipe_.top_p,
-                     .min_p = recipe_.min_p,
-                     .repetition_penalty = recipe_.repetition_penalty,
-                     .presence_penalty = recipe_.presence_penalty,
-                     .frequency_penalty = recipe_.frequency_penalty,
-                     .seed = recipe_.seed},
-        .end = end_,
-        .log_probabilities = recipe_.logprobs < 0 ? std::nullopt : std::optional(recipe_.logprobs)};
+    return {.prompt = prompt_,
+            .max_new_tokens = new_tokens(recipe_, model_.config, std::ssize(prompt_)),
+            .sampling = recipe_sampling(recipe_),
+            .end = end_,
+            .log_probabilities = recipe_log_probabilities(recipe_)};
   }
 
   // A prompt of ids needs no tokenizer; but if the folder has one, the text is given as well.

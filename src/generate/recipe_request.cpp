@@ -6,28 +6,16 @@
 #include "text/tokenizer/sentencepiece_folder.h"
 
 namespace snug::generate {
-namespace {
-
-// As far as the engine has them.
-template <typename Options>
-void add_penalties(const formats::Recipe& recipe, Options& options) {
-  if constexpr (requires { options.min_p + options.presence_penalty; }) {
-    options.min_p = recipe.min_p;
-    options.presence_penalty = recipe.presence_penalty;
-    options.frequency_penalty = recipe.frequency_penalty;
-  }
-}
-
-}  // namespace
 
 engine::SamplingOptions recipe_sampling(const formats::Recipe& recipe) {
-  engine::SamplingOptions options{.temperature = recipe.temperature,
-                                  .top_k = recipe.top_k,
-                                  .top_p = recipe.top_p,
-                                  .repetition_penalty = recipe.repetition_penalty,
-                                  .seed = recipe.seed};
-  add_penalties(recipe, options);
-  return options;
+  return {.temperature = recipe.temperature,
+          .top_k = recipe.top_k,
+          .top_p = recipe.top_p,
+          .min_p = recipe.min_p,
+          .repetition_penalty = recipe.repetition_penalty,
+          .presence_penalty = recipe.presence_penalty,
+          .frequency_penalty = recipe.frequency_penalty,
+          .seed = recipe.seed};
 }
 
 std::optional<int64_t> recipe_log_probabilities(const formats::Recipe& recipe) {
