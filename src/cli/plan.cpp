@@ -5,6 +5,7 @@
 #include "base/console.h"
 #include "base/file.h"
 #include "cli/picture_file.h"
+#include "cli/plan_serving.h"
 #include "cli/planned_data.h"
 #include "cli/verbs.h"
 #include "formats/recipe/recipe.h"
@@ -26,9 +27,7 @@ namespace {
   }
 }
 
-}  // namespace
-
-int plan(const Request& request) {
+int plan_training(const Request& request) {
   const PlanningSession session(request);
   require_picture_file(session.recipe());
   plan::PlannedTraining planned = plan::assemble_training(
@@ -51,6 +50,13 @@ int plan(const Request& request) {
   for (const std::string& notice : planned.notices()) base::say("{}", notice);
   if (!verdict.fits) refuse(recipe, verdict, request.json);
   return 0;
+}
+
+}  // namespace
+
+int plan(const Request& request) {
+  Request of_job = request;
+  return take_plan_mode(of_job) == PlanMode::serve ? plan_serving(of_job) : plan_training(of_job);
 }
 
 }  // namespace snug::cli

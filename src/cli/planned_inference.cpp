@@ -47,16 +47,35 @@ plan::InferenceShape shape_of(const formats::Recipe& recipe, const models::Model
   return shape;
 }
 
-}  // namespace
-
-plan::PlannedInference planned_inference(const formats::Recipe& recipe, program::Target& target) {
+void require_one_device(const formats::Recipe& recipe) {
   if (recipe.rank_count() > 1)
     recipe.fail(recipe.devices_per_node() > 1 ? "devices" : "nodes",
                 "asks for several devices, and inference runs on one; leave it out");
+}
+
+// Sequences that run at one time where nothing is said.
+constexpr int64_t kServedSequences = 16;
+
+}  // namespace
+
+plan::PlannedInference planned_inference(const formats::Recipe& recipe, program::Target& target) {
+  require_one_device(recipe);
   const models::ModelConfig model = model_of(recipe);
   return plan::assemble_inference(
       {recipe, model, target, shape_of(recipe, model)},
       [&](const plan::Job& job) { return runtime::rehearse(job, target); });
+}
+
+plan::PlannedServing planned_serving(const formats::Recipe& recipe, program::Target& target) {
+  require_one_device(recipe);
+  const models::ModelConfig model = model_of(recipe);
+  plan::InferenceShape shape = shape_of(recipe, model);
+  if (!recipe.is_given("per_device_train_batch_size")) shape.sequences = kServedSequences;
+  if (!model.has_encoder()) shape.prefill_tokens = plan::kPrefillTokens;
+  plan::add_small_sizes(shape);
+  return plan::assemble_serving({recipe, model, target, shape}, [&](const plan::Job& job) {
+    return runtime::rehearse(job, target);
+  });
 }
 
 }  // namespace snug::cli

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cli/explain_options.h"
+#include "cli/plan_serving.h"
 #include "cli/search_options.h"
 #include "comm/launch.h"
 #include "formats/recipe/recipe_keys.h"
@@ -118,10 +119,10 @@ std::vector<VerbEntry> make_table() {
                               "show what a run would learn from its data, and what is probably "
                               "wrong with them; loads no weights",
                               Verb::plan, audit));
-  table.push_back(with_recipe("plan",
-                              "predict the memory and time of a job before anything is loaded; "
-                              "exit code 3: it does not fit",
-                              Verb::plan, plan));
+  table.push_back({"plan",
+                   "predict the memory and time of a job before anything is loaded; "
+                   "exit code 3: it does not fit",
+                   keys_of(Verb::plan), plan_mode_help() + formats::recipe_help(Verb::plan), plan});
   table.push_back({"search",
                    "find the fastest or cheapest plan of a job that fits, over all strategies, "
                    "offloading, recompute and micro-batches, on one machine or several",

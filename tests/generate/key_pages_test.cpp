@@ -3,6 +3,7 @@
 #include <set>
 
 #include "../backends/comparison.h"
+#include "base/error.h"
 #include "engine/cached_forward.h"
 #include "golden_recipe.h"
 #include "training_logits.h"
@@ -167,6 +168,62 @@ TEST_P(KeyPages, ProgramsOfAllSizesAgree) {
         EXPECT_LT(relative_error(logits[i], of_one_size[i]), type == "fp32" ? 1e-5 : 2e-2) << i;
     }
   }
+}
+
+// A beginning that is cached already is not read again, and what follows it is as if it had been.
+TEST_P(KeyPages, EqualBeginningsAreShared) {
+  const formats::Recipe recipe = golden_recipe(GetParam());
+  const models::ModelSource model = runtime::open_model(recipe);
+  const engine::Ids ids = random_ids(kCapacity, model.config.vocab_size, 10);
+  Inference inference(recipe, model, small_pages(3));
+  CachedForward forward(inference.executor(), inference.shape());
+  const auto enter = [&](int64_t sequence, size_t tokens) {
+    return forward.enter(sequence,
+                         {.prompt = std::span(ids).first(tokens), .promised_tokens = kCapacity});
+  };
+  ASSERT_EQ(enter(0, 60), 0);
+  append_in_chunks(forward, 0, std::span(ids).first(60));
+  const std::vector<float> expected = copied(forward.logits(0));
+  // Three whole pages, of which a window keeps those that the next token sees.
+  EXPECT_EQ(enter(1, 60), 48);
+  EXPECT_EQ(forward.length(1), 48);
+  append_in_chunks(forward, 1, std::span(ids).subspan(48, 12));
+  EXPECT_LT(relative_error(forward.logits(1), expected), 1e-5);
+  forward.release_all();
+  EXPECT_EQ(enter(2, 60), 48);  // though both have left
+  forward.release_all();
+  forward.forget_beginnings();
+  EXPECT_EQ(enter(2, 60), 0);
+}
+
+// A pool for one long sequence holds several short ones, and none enters that it cannot hold.
+TEST_P(KeyPages, AreSharedOutBySequencesOfAnyLength) {
+  const formats::Recipe recipe = golden_recipe(GetParam());
+  const models::ModelSource model = runtime::open_model(recipe);
+  const engine::Ids ids = random_ids(kCapacity, model.config.vocab_size, 11);
+  plan::InferenceShape shape = small_pages(4);
+  shape.pages = plan::pages_of_sequences(shape, models::stack_of(model.config), 1);
+  Inference inference(recipe, model, shape);
+  CachedForward forward(inference.executor(), inference.shape());
+  const auto enter = [&](int64_t sequence, int64_t tokens) {
+    return forward.enter(sequence, {.prompt = std::span(ids).first(static_cast<size_t>(tokens)),
+                                    .promised_tokens = tokens,
+                                    .shares = false});
+  };
+  ASSERT_EQ(enter(0, kCapacity), 0);
+  EXPECT_EQ(enter(1, 1), std::nullopt);
+  const SequencePart uninvited{2, std::span(ids).first(4)};
+  EXPECT_THROW(forward.prefill({&uninvited, 1}), base::UserError);
+  EXPECT_EQ(forward.length(2), 0);
+  forward.release(0);
+  for (const int64_t sequence : {0, 1, 3}) ASSERT_EQ(enter(sequence, kPage), 0);
+  std::vector<SequencePart> parts;
+  for (const int64_t sequence : {0, 1, 3}) parts.push_back({sequence, std::span(ids).first(4)});
+  forward.prefill(parts);
+  EXPECT_EQ(copied(forward.logits(0)), copied(forward.logits(3)));
+  for (int token = 4; token < kPage; ++token) forward.decode(engine::Ids{-1, 3, -1, 3});
+  EXPECT_THROW(forward.decode(engine::Ids{-1, 3, -1, -1}), base::UserError);
+  EXPECT_EQ(forward.length(1), kPage);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, KeyPages,

@@ -54,5 +54,12 @@ TEST(InferenceShape, SizesOfProgramsAreBelowTheLargest) {
   EXPECT_TRUE(small_decodes(shape).empty());
 }
 
+TEST(InferenceShape, SmallSizesAreFew) {
+  InferenceShape shape{.sequences = 6, .capacity = 900, .prefill_tokens = 512};
+  add_small_sizes(shape);
+  EXPECT_EQ(small_prefills(shape), (std::vector<int32_t>{32, 128}));
+  EXPECT_EQ(small_decodes(shape), (std::vector<int32_t>{1, 2, 4}));
+}
+
 }  // namespace
 }  // namespace snug::plan

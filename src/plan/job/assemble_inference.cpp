@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -71,6 +72,21 @@ class Planner : public Changes {
     refuse(recipe_, misfit(recipe_, planned.document, target_, *this));
   }
 
+  // Plans with the largest pools that fit, from pools on that hold one sequence.
+  PlannedServing serve() {
+    PlannedInference least = plan();
+    const models::Stack stack = models::stack_of(spec_.model);
+    const auto with_room_for = [&](int64_t sequences) {
+      InferenceSpec spec = least.spec;
+      spec.shape.pages = pages_of_sequences(spec.shape, stack, sequences);
+      return planned_with(spec);
+    };
+    for (int64_t held = most_held(least, stack); held > 1; --held)
+      if (PlannedInference planned = with_room_for(held); fits(recipe_, planned.document, target_))
+        return {{std::move(planned)}, held};
+    return {{std::move(least)}, 1};
+  }
+
   // The changes are fewer parallel sequences, which gives the same answers more slowly, and weights
   // in 4 bits, which gives nearly the same answers.
   std::optional<Change> cheapest(const Budget& budget) override {
@@ -88,6 +104,22 @@ class Planner : public Changes {
   std::optional<Change> least() const override { return least_; }
 
  private:
+  // How many sequences the pools hold if they get the rest of the device's memory. Slots are i32,
+  // so that a pool has no more rows than that.
+  int64_t most_held(const PlannedInference& least, const models::Stack& stack) const {
+    const InferenceShape& shape = least.spec.shape;
+    int64_t bytes = 0;
+    int64_t most_rows = 1;
+    for (const models::KeyGroup& group : models::key_groups(stack)) {
+      const int64_t rows = pages_of_sequence(shape, group) * shape.page_tokens;
+      bytes += rows * token_bytes(stack, group, spec_.compute);
+      most_rows = std::max(most_rows, rows);
+    }
+    const int64_t left = budget_of(recipe_, least.document, target_).device_bytes -
+                         least.document.device.report.peak_bytes;
+    return std::min(1 + left / bytes, std::numeric_limits<int32_t>::max() / most_rows);
+  }
+
   // The smallest possible capacity of an encoder's pass: the longest prompt.
   static int64_t longest_prompt(const InferenceSpec& spec) {
     return spec.shape.capacity.has_encoder() ? spec.shape.capacity[base::TokenStream::encoder] : 0;
@@ -161,6 +193,12 @@ class Planner : public Changes {
 
 PlannedInference assemble_inference(const InferenceInputs& inputs, const MeasureProcess& measure) {
   return Planner(inputs, measure).plan();
+}
+
+PlannedServing assemble_serving(const InferenceInputs& inputs, const MeasureProcess& measure) {
+  InferenceInputs of_one = inputs;
+  of_one.shape.pages = pages_of_sequences(inputs.shape, models::stack_of(inputs.model), 1);
+  return Planner(of_one, measure).serve();
 }
 
 }  // namespace snug::plan

@@ -110,4 +110,13 @@ struct PlannedInference : PlannedJob {
 // model.
 PlannedInference assemble_inference(const InferenceInputs& inputs, const MeasureProcess& measure);
 
+// How many sequences of the shape's capacity the pools of keys and values hold.
+struct PlannedServing : PlannedInference {
+  int64_t held_sequences = 0;
+};
+
+// The same with pools as large as the memory allows that is left, at least for one sequence. The
+// shape's number of sequences says how many run at one time, whatever the pools hold.
+PlannedServing assemble_serving(const InferenceInputs& inputs, const MeasureProcess& measure);
+
 }  // namespace snug::plan

@@ -1,6 +1,7 @@
 #include "plan/job/inference_shape.h"
 
 #include <algorithm>
+#include <variant>
 
 #include "base/error.h"
 
@@ -28,6 +29,12 @@ std::vector<int32_t> small_decodes(const InferenceShape& shape) {
   return below(shape.decode_sizes, shape.sequences);
 }
 
+void add_small_sizes(InferenceShape& shape) {
+  shape.prefill_sizes = {32, 128};
+  shape.decode_sizes.clear();
+  for (int32_t size = 1; size < shape.sequences; size *= 2) shape.decode_sizes.push_back(size);
+}
+
 int64_t pages_of_sequence(const InferenceShape& shape, const models::KeyGroup& group) {
   const int64_t capacity = shape.capacity[group.stream];
   const int64_t all = whole_pages(capacity, shape.page_tokens);
@@ -48,6 +55,26 @@ std::vector<models::KeyPool> key_pools(const InferenceShape& shape, const models
                                     ? shape.sequences * pages_of_sequence(shape, groups[i])
                                     : shape.pages[i]});
   return pools;
+}
+
+std::vector<int64_t> pages_of_sequences(const InferenceShape& shape, const models::Stack& stack,
+                                        int64_t sequences) {
+  std::vector<int64_t> pages;
+  for (const models::KeyGroup& group : models::key_groups(stack))
+    pages.push_back(sequences * pages_of_sequence(shape, group));
+  return pages;
+}
+
+int64_t token_bytes(const models::Stack& stack, const models::KeyGroup& group,
+                    base::DType compute) {
+  int64_t bytes = 0;
+  for (const models::Layer& layer : stack.layers)
+    for (const models::Branch& branch : layer.branches) {
+      const auto* attention = std::get_if<models::AttentionBlock>(&branch.block);
+      if (attention == nullptr || models::key_group(*attention) != group) continue;
+      bytes += 2 * attention->kv_heads * attention->head_dim * base::size_of(compute);
+    }
+  return bytes;
 }
 
 }  // namespace snug::plan

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/dtype.h"
 #include "base/token_streams.h"
 #include "models/blocks.h"
 #include "models/forward/key_groups.h"
@@ -37,6 +38,10 @@ std::vector<int32_t> small_prefills(const InferenceShape& shape);
 // Those of decode programs: none where every token has its logits.
 std::vector<int32_t> small_decodes(const InferenceShape& shape);
 
+// Adds sizes for runs that hold little of what there is room for: few programs, since each has to
+// be planned and prepared.
+void add_small_sizes(InferenceShape& shape);
+
 // The most pages that one sequence holds in a group at any moment. A window gives back the pages
 // that no later token sees, but while a chunk is read it needs all that the chunk's queries see,
 // and the page at each end may hold a single token of them.
@@ -44,5 +49,13 @@ int64_t pages_of_sequence(const InferenceShape& shape, const models::KeyGroup& g
 
 // The pools of a stack that generates in this shape.
 std::vector<models::KeyPool> key_pools(const InferenceShape& shape, const models::Stack& stack);
+
+// The pages with which each group holds so many sequences of the shape's capacity, whatever their
+// number is that runs at one time.
+std::vector<int64_t> pages_of_sequences(const InferenceShape& shape, const models::Stack& stack,
+                                        int64_t sequences);
+
+// The bytes of a token's keys and values in all layers of a group.
+int64_t token_bytes(const models::Stack& stack, const models::KeyGroup& group, base::DType compute);
 
 }  // namespace snug::plan

@@ -1,0 +1,53 @@
+// `snug plan mode=serve`: what the cache of keys and values holds in the memory that is left.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "binary_run.h"
+
+namespace snug::cli {
+namespace {
+
+using nlohmann::json;
+using testing::contains;
+
+BinaryRun served(const std::string& more) {
+  return run_snug(joined({"plan", "model=smollm2-135m", "mode=serve"}, words_of(more)));
+}
+
+json served_json(const std::string& more) {
+  const BinaryRun run = served(more + " --json");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  return json::parse(run.out, nullptr, false);
+}
+
+// 30 layers, each of 3 key heads of 64 numbers in bf16.
+TEST(PlanServing, SaysWhatTheCacheHolds) {
+  const json plan = served_json("max_length=2048 device_memory=2GB device=h100");
+  EXPECT_LE(plan["device_bytes"], 2'000'000'000);
+  EXPECT_GT(plan["sequences"], 20);
+  EXPECT_EQ(plan["tokens"], plan["sequences"].get<int64_t>() * 2048);
+  EXPECT_EQ(plan["running_sequences"], 16);
+  ASSERT_EQ(plan["pools"].size(), 1U);
+  EXPECT_EQ(plan["pools"][0]["token_bytes"], 2 * 30 * 3 * 64 * 2);
+  EXPECT_GT(plan["pools"][0]["bytes"].get<int64_t>() + 2048 * 23040 + 269'000'000, 1'700'000'000);
+  const json less =
+      served_json("max_length=2048 device_memory=1GB device=h100 per_device_train_batch_size=4");
+  EXPECT_LT(less["sequences"], plan["sequences"]);
+  EXPECT_EQ(less["running_sequences"], 4);
+}
+
+TEST(PlanServing, RefusesWhatDoesNotHoldASequence) {
+  const BinaryRun run = served("max_length=2048 device_memory=200MB device=h100");
+  EXPECT_EQ(run.exit_code, 3);
+  EXPECT_TRUE(contains(run.err, "does not fit")) << run.err;
+  const BinaryRun unknown = run_snug({"plan", "model=smollm2-135m", "mode=server"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_TRUE(contains(unknown.err, "'mode' is 'server'; it is one of train, serve"))
+      << unknown.err;
+}
+
+}  // namespace
+}  // namespace snug::cli
