@@ -37,6 +37,7 @@ import packing  # noqa: E402
 import preference  # noqa: E402
 import prompts  # noqa: E402
 import qlora  # noqa: E402
+import sampling  # noqa: E402
 import schedules  # noqa: E402
 import shards  # noqa: E402
 import tiny_models  # noqa: E402
@@ -70,6 +71,7 @@ def makers() -> dict:
     found["kto"] = functools.partial(kto.make_loss, "kto", 5003)
     found["kto_clamped"] = functools.partial(kto.make_loss, "kto_clamped", 5006)
     found["label_data"] = kto.make_data
+    found["sampling"] = sampling.make
     found["schedules"] = schedules.make
     found["drift"] = drift.make
     return found

@@ -21,8 +21,9 @@
 #include "bench/step_trace.h"
 #endif
 #ifdef SNUG_WITH_GENERATE
+#include "generate/chat/chat.h"
 #include "generate/decoding_profile.h"
-#include "generate/exact_match.h"
+#include "generate/evaluation/evaluate.h"
 #include "generate/generate.h"
 #include "generate/score.h"
 #endif
@@ -46,6 +47,33 @@ VerbEntry with_recipe(std::string_view name, std::string_view summary, Verb verb
 
 #ifdef SNUG_WITH_GENERATE
 int generate(const Request& request) { return generate::generate(request.recipe(), request.json); }
+int chat(const Request& request) {
+  Request of_chat = request;
+  std::string history;
+  of_chat.take_words([&](const std::string& key, const std::string& value) {
+    if (key == "history") history = value;
+    return key == "history";
+  });
+  return generate::chat(of_chat.recipe(), history, request.json);
+}
+constexpr const char* kChatHelp =
+    "chat:\n"
+    "  history=FILE         keep the conversation in this file, and go on from it (default: it is "
+    "not kept)\n"
+    "  max_length=4096      tokens that the conversation may have, answers included; 0: as many as "
+    "the\n"
+    "                       model has positions\n"
+    "  max_new_tokens       of an answer (default: what is left of the context)\n\n";
+
+// Those of generate, without those of a single prompt or a file of prompts.
+std::vector<std::string_view> chat_keys() {
+  std::vector<std::string_view> keys = keys_of(Verb::generate);
+  for (const std::string_view key : {"prompt", "ids", "prompts", "output", "batch", "logprobs",
+                                     "on_bad_record", "ignore_fields", "fields", "roles"})
+    std::erase(keys, key);
+  return keys;
+}
+
 int decoding(const Request& request) {
   return generate::profile_decoding(request.recipe(), request.json);
 }
@@ -102,7 +130,12 @@ std::vector<VerbEntry> make_table() {
       with_recipe("train", "train a model in the memory that was planned", Verb::train, train));
   table.back().runs_on_ranks = true;
 #ifdef SNUG_WITH_GENERATE
-  table.push_back(with_recipe("generate", "continue a prompt", Verb::generate, generate));
+  table.push_back(with_recipe("generate", "continue a prompt, or each prompt of a file",
+                              Verb::generate, generate));
+  table.push_back({"chat",
+                   "talk with a model; from a pipe, each line is a message, and only answers are "
+                   "printed",
+                   chat_keys(), kChatHelp + formats::recipe_help(Verb::generate), chat});
   table.push_back(with_recipe("score", "print the log-probabilities of the tokens of a text",
                               Verb::score, score));
   table.push_back(with_recipe("evaluate",
@@ -193,7 +226,6 @@ std::vector<VerbEntry> make_table() {
                               "measure how fast a prompt is continued, and where the time of a "
                               "token goes",
                               Verb::generate, decoding));
-  table.back().keys.push_back("batch");
 #endif
   table.push_back({"bench compare",
                    "run a job's first step on two backends and name the first tensor that differs",

@@ -1,9 +1,9 @@
 #include "engine/cached_forward.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
-#include "program/ir/tensor_names.h"
 
 namespace snug::engine {
 
@@ -12,10 +12,22 @@ using program::ProgramName;
 
 namespace {
 
-base::PerStream<int64_t> tokens_of(const plan::InferenceShape& shape, int64_t decoder,
-                                   int64_t encoder) {
-  if (!shape.capacity.has_encoder()) return decoder;
-  return {decoder, encoder};
+// The pages of each stream's groups.
+std::vector<SequencePages> pages_of_streams(const plan::InferenceShape& shape,
+                                            const std::vector<models::KeyPool>& pools) {
+  std::vector<SequencePages> pages;
+  for (const TokenStream stream : shape.capacity.streams()) {
+    PagesShape of_stream{.page_tokens = shape.page_tokens,
+                         .sequences = shape.sequences,
+                         .sequence_tokens = shape.capacity[stream],
+                         .chunk_tokens = stream == TokenStream::decoder ? shape.prefill_tokens
+                                                                        : shape.encoder_tokens,
+                         .groups = {}};
+    for (const models::KeyPool& pool : pools)
+      if (pool.group.stream == stream) of_stream.groups.push_back({pool.pages, pool.group.window});
+    pages.emplace_back(std::move(of_stream));
+  }
+  return pages;
 }
 
 }  // namespace
@@ -23,123 +35,113 @@ base::PerStream<int64_t> tokens_of(const plan::InferenceShape& shape, int64_t de
 CachedForward::CachedForward(runtime::Executor& executor, const plan::InferenceShape& shape)
     : executor_(executor),
       shape_(shape),
-      prefill_(batch_of(ProgramName::prefill,
-                        tokens_of(shape_, shape_.prefill_tokens, shape_.encoder_tokens))),
+      batches_(open_batches(executor, shape_)),
       rows_(static_cast<size_t>(shape_.sequences)),
-      lengths_(shape_.capacity.map(
-          [&](int64_t) { return std::vector<int64_t>(static_cast<size_t>(shape_.sequences)); })) {
-  if (shape_.all_logits) return;
-  for (const int32_t size : shape_.decode_sizes)
-    decodes_.push_back(batch_of({ProgramName::decode, size}, tokens_of(shape_, size, 0)));
-  decodes_.push_back(batch_of(ProgramName::decode, tokens_of(shape_, shape_.sequences, 0)));
+      promised_(static_cast<size_t>(shape_.sequences)),
+      pages_(pages_of_streams(shape_, executor.job().key_pools)) {}
+
+std::optional<int64_t> CachedForward::enter(int64_t sequence, const EnteringSequence& entering) {
+  begin_stage();
+  SNUG_CHECK(entering.promised_tokens <= shape_.capacity.decoder(), "{} tokens promised of {}",
+             entering.promised_tokens, shape_.capacity.decoder());
+  const std::optional<int64_t> shared = pages(TokenStream::decoder).enter(sequence, entering);
+  if (!shared) return std::nullopt;
+  promised_[static_cast<size_t>(sequence)] = entering.promised_tokens;
+  if (!shape_.capacity.has_encoder()) return shared;
+  const EnteringSequence for_encoder{
+      .prompt = {}, .promised_tokens = shape_.capacity[TokenStream::encoder], .shares = false};
+  if (pages(TokenStream::encoder).enter(sequence, for_encoder)) return shared;
+  pages(TokenStream::decoder).release(sequence);
+  return std::nullopt;
 }
 
-StreamBatch CachedForward::stream_of(const program::ProgramKey& program, TokenStream stream,
-                                     int64_t tokens) const {
-  const auto name_of = [&](std::string_view name) {
-    return program::host_name(own_name(program, program::stream_name(stream, name)));
-  };
-  const auto host = [&](std::string_view name) {
-    return executor_.tensor(program, name_of(name)).as<int32_t>();
-  };
-  StreamBatch batch{.tokens = tokens};
-  batch.key_bounds = host(program::kKeyBoundsName);
-  if (tokens == 0) return batch;
-  batch.ids = host(program::kTokensName);
-  if (executor_.has(program, name_of(program::kPositionsName)))
-    batch.positions = host(program::kPositionsName);
-  batch.slots = host(program::kSlotsName);
-  batch.query_bounds = host(program::kQueryBoundsName);
-  return batch;
-}
-
-CachedForward::Batch CachedForward::batch_of(const program::ProgramKey& program,
-                                             const base::PerStream<int64_t>& tokens) const {
-  const auto host_side = [&](std::string_view name) {
-    return executor_.tensor(program, program::host_name(own_name(program, name)));
-  };
-  Batch batch;
-  batch.program = program;
-  batch.segments = program.sequences > 0 ? program.sequences : shape_.sequences;
-  batch.streams = tokens.each([&](TokenStream stream, int64_t of_stream) {
-    return this->stream_of(program, stream, of_stream);
-  });
-  batch.output_rows = host_side(program::kOutputRowsName).as<int32_t>();
-  const program::Shape& logits =
-      executor_.tensor(program, own_name(program, program::kLogitsName)).shape;
-  batch.outputs = logits[0];
-  batch.vocabulary = logits[1];
-  if (has_candidates()) {
-    batch.likeliest_logits = host_side(program::kLikeliestLogitsName).as<const float>();
-    batch.likeliest_ids = host_side(program::kLikeliestIdsName).as<const int32_t>();
-  } else {
-    batch.logits = host_side(program::kLogitsName).as<const float>();
-  }
-  return batch;
+void CachedForward::forget_beginnings() {
+  for (SequencePages& pages : pages_) pages.drop_all();
 }
 
 void CachedForward::release(int64_t sequence) {
-  for (const TokenStream stream : lengths_.streams())
-    lengths_[stream][static_cast<size_t>(sequence)] = 0;
+  for (SequencePages& pages : pages_)
+    if (!pages.is_empty(sequence)) pages.release(sequence);
 }
 
 void CachedForward::release_all() {
   for (int64_t sequence = 0; sequence < shape_.sequences; ++sequence) release(sequence);
 }
 
-// Makes every row padding: a token of no sequence, which is neither cached nor attended to.
-void CachedForward::reset(const Batch& batch) {
-  executor_.await_inputs(batch.program);
-  for (const StreamBatch& stream : batch.streams) {
-    std::fill_n(stream.key_bounds, 2 * batch.segments, 0);
-    if (stream.tokens == 0) continue;
-    std::fill_n(stream.ids, stream.tokens, 0);
-    if (stream.positions != nullptr) std::fill_n(stream.positions, stream.tokens, 0);
-    std::fill_n(stream.slots, stream.tokens, -1);
-    std::fill_n(stream.query_bounds, 2 * batch.segments, 0);
-  }
-  std::fill_n(batch.output_rows, batch.outputs, 0);
-}
-
 // Writes the tokens into the batch's rows of a stream, starting at `row`.
-void CachedForward::append(const Batch& batch, TokenStream stream, int64_t row, const Place& place,
-                           std::span<const int32_t> ids) {
+void CachedForward::append(const ForwardBatch& batch, TokenStream stream, int64_t row,
+                           const Place& place, std::span<const int32_t> ids) {
   const StreamBatch& to = batch.streams[stream];
-  const auto count = static_cast<int64_t>(ids.size());
-  int64_t& length = lengths_[stream][static_cast<size_t>(place.sequence)];
-  const int64_t first_slot = place.sequence * shape_.capacity[stream];
-  for (int64_t i = 0; i < count; ++i) {
-    to.ids[row + i] = ids[static_cast<size_t>(i)];
-    if (to.positions != nullptr) to.positions[row + i] = static_cast<int32_t>(length + i);
-    to.slots[row + i] = static_cast<int32_t>(first_slot + length + i);
-  }
-  length += count;
+  SequencePages& pages = this->pages(stream);
+  const int64_t length = pages.length(place.sequence);
+  SNUG_CHECK(pages.grow(place.sequence, ids), "sequence {} has too few pages for {} tokens",
+             place.sequence, length + std::ssize(ids));
+  std::ranges::copy(ids, to.ids + row);
+  if (to.positions != nullptr)
+    std::iota(to.positions + row, to.positions + row + ids.size(), static_cast<int32_t>(length));
+  for (size_t group = 0; group < to.groups.size(); ++group)
+    pages.fill_slots(place.sequence, static_cast<int64_t>(group),
+                     {to.groups[group].slots + row, ids.size()});
   to.query_bounds[2 * place.segment] = static_cast<int32_t>(row);
-  to.query_bounds[2 * place.segment + 1] = static_cast<int32_t>(row + count);
+  to.query_bounds[2 * place.segment + 1] = static_cast<int32_t>(row + std::ssize(ids));
 }
 
 // Lets attention see all keys that the caches hold of the sequence.
-void CachedForward::show_keys(const Batch& batch, TokenStream stream, const Place& place) const {
-  const int64_t first = place.sequence * shape_.capacity[stream];
-  int32_t* bounds = batch.streams[stream].key_bounds + 2 * place.segment;
-  bounds[0] = static_cast<int32_t>(first);
-  bounds[1] = static_cast<int32_t>(first + lengths_[stream][static_cast<size_t>(place.sequence)]);
+void CachedForward::show_keys(const ForwardBatch& batch, TokenStream stream,
+                              const Place& place) const {
+  const std::vector<GroupBatch>& groups = batch.streams[stream].groups;
+  for (size_t group = 0; group < groups.size(); ++group) {
+    const GroupBatch& to = groups[group];
+    const auto number = static_cast<int64_t>(group);
+    const Positions keys = pages(stream).key_bounds(place.sequence, number);
+    to.key_bounds[2 * place.segment] = static_cast<int32_t>(keys.begin);
+    to.key_bounds[2 * place.segment + 1] = static_cast<int32_t>(keys.end);
+    pages(stream).fill_table(
+        place.sequence, number,
+        {to.pages + place.segment * to.pages_of_segment, static_cast<size_t>(to.pages_of_segment)});
+  }
 }
 
 void CachedForward::check_room(TokenStream stream, int64_t sequence, int64_t tokens) const {
-  const int64_t length = lengths_[stream][static_cast<size_t>(sequence)];
-  if (length + tokens <= shape_.capacity[stream]) return;
+  const int64_t length = pages(stream).length(sequence);
+  const bool is_promised =
+      stream == TokenStream::decoder && !pages(TokenStream::decoder).is_empty(sequence);
+  const int64_t room =
+      is_promised ? promised_[static_cast<size_t>(sequence)] : shape_.capacity[stream];
+  if (length + tokens <= room) return;
   base::throw_user_error(
       "sequence {} would grow from {} to {} tokens of the {}, and its place in the cache holds {}",
-      sequence, length, length + tokens, base::word_of(stream), shape_.capacity[stream]);
+      sequence, length, length + tokens, base::word_of(stream), room);
 }
 
-// The caches are lost when the job begins another stage, so no sequence may be in use then.
-void CachedForward::check_caches() const {
+// The caches are lost when the job begins another stage, so no sequence may be in use then, and no
+// beginning is known.
+void CachedForward::begin_stage() {
+  executor_.begin_stage_of(ProgramName::prefill);
   if (stage_ == executor_.stages_begun()) return;
-  for (const std::vector<int64_t>& lengths : lengths_)
-    SNUG_CHECK(std::ranges::all_of(lengths, [](int64_t length) { return length == 0; }),
+  for (int64_t sequence = 0; sequence < shape_.sequences; ++sequence)
+    SNUG_CHECK(length(sequence) == 0,
                "sequences go on after another stage of the job took their memory");
+  forget_beginnings();
+  stage_ = executor_.stages_begun();
+}
+
+// Lets those in that are not there yet: all of them or none.
+void CachedForward::enter_all(std::span<const SequencePart> parts) {
+  std::vector<int64_t> entered;
+  for (const SequencePart& part : parts) {
+    if (!pages(TokenStream::decoder).is_empty(part.sequence)) continue;
+    const EnteringSequence entering{
+        .prompt = part.ids, .promised_tokens = shape_.capacity.decoder(), .shares = false};
+    if (enter(part.sequence, entering)) {
+      entered.push_back(part.sequence);
+      continue;
+    }
+    for (const int64_t sequence : entered) release(sequence);
+    base::throw_user_error(
+        "sequence {} has no pages left in the cache for the {} tokens that it may come to have",
+        part.sequence, shape_.capacity.decoder());
+  }
 }
 
 void CachedForward::check_parts(std::span<const SequencePart> parts) const {
@@ -165,68 +167,92 @@ void CachedForward::check_parts(std::span<const SequencePart> parts) const {
 }
 
 void CachedForward::prefill(std::span<const SequencePart> parts) {
-  check_caches();
+  begin_stage();
   check_parts(parts);
-  reset(prefill_);
+  enter_all(parts);
+  int64_t tokens = 0;
+  int64_t encoder_tokens = 0;
+  for (const SequencePart& part : parts) {
+    tokens += std::ssize(part.ids);
+    encoder_tokens += std::ssize(part.encoder_ids);
+  }
+  const ForwardBatch& batch = prefill_for(tokens, encoder_tokens);
+  begin(batch);
   int64_t row = 0;
   int64_t encoder_row = 0;
   for (const SequencePart& part : parts) {
     const Place place{part.sequence, part.sequence};
     if (!part.encoder_ids.empty()) {
-      append(prefill_, TokenStream::encoder, encoder_row, place, part.encoder_ids);
+      append(batch, TokenStream::encoder, encoder_row, place, part.encoder_ids);
       encoder_row += std::ssize(part.encoder_ids);
     }
-    append(prefill_, TokenStream::decoder, row, place, part.ids);
+    append(batch, TokenStream::decoder, row, place, part.ids);
     row += std::ssize(part.ids);
-    finish_part(prefill_, place, row);
+    finish_part(batch, place, row);
   }
-  if (shape_.all_logits)
-    for (int64_t i = 0; i < row; ++i) prefill_.output_rows[i] = static_cast<int32_t>(i);
-  run(prefill_);
+  if (shape_.all_logits) std::iota(batch.output_rows, batch.output_rows + row, 0);
+  run(batch);
 }
 
 // In the decode program for all sequences, each sequence's segment has the sequence's number.
 void CachedForward::decode(std::span<const int32_t> ids) {
   SNUG_CHECK_EQ(std::ssize(ids), shape_.sequences);
-  check_caches();
-  int64_t active = 0;
-  for (int64_t sequence = 0; sequence < shape_.sequences; ++sequence) {
-    if (ids[static_cast<size_t>(sequence)] == kIdle) continue;
-    check_room(TokenStream::decoder, sequence, 1);
-    ++active;
-  }
-  const Batch& batch = smallest_for(active);
-  reset(batch);
-  int64_t next = 0;
+  begin_stage();
+  std::vector<SequencePart> parts;
   for (int64_t sequence = 0; sequence < shape_.sequences; ++sequence) {
     const auto id = ids.subspan(static_cast<size_t>(sequence), 1);
     if (id.front() == kIdle) continue;
-    const Place place{sequence, batch.segments == shape_.sequences ? sequence : next++};
-    append(batch, TokenStream::decoder, place.segment, place, id);
+    check_room(TokenStream::decoder, sequence, 1);
+    parts.push_back({sequence, id});
+  }
+  enter_all(parts);
+  const ForwardBatch& batch = decode_for(std::ssize(parts));
+  begin(batch);
+  int64_t next = 0;
+  for (const SequencePart& part : parts) {
+    const Place place{part.sequence, batch.segments == shape_.sequences ? part.sequence : next++};
+    append(batch, TokenStream::decoder, place.segment, place, part.ids);
     finish_part(batch, place, place.segment + 1);
   }
   run(batch);
 }
 
-const CachedForward::Batch& CachedForward::smallest_for(int64_t sequences) const {
-  SNUG_CHECK(!decodes_.empty(), "programs that score decode nothing");
-  return *std::ranges::find_if(decodes_,
-                               [&](const Batch& batch) { return batch.segments >= sequences; });
+// The smallest program that holds so many tokens. Only the largest one runs the encoder.
+const ForwardBatch& CachedForward::prefill_for(int64_t tokens, int64_t encoder_tokens) const {
+  if (encoder_tokens > 0) return batches_.prefills.back();
+  return *std::ranges::find_if(batches_.prefills, [&](const ForwardBatch& batch) {
+    return batch.streams.decoder().tokens >= tokens;
+  });
+}
+
+const ForwardBatch& CachedForward::decode_for(int64_t sequences) const {
+  SNUG_CHECK(!batches_.decodes.empty(), "programs that score decode nothing");
+  return *std::ranges::find_if(
+      batches_.decodes, [&](const ForwardBatch& batch) { return batch.segments >= sequences; });
 }
 
 // Completes the part of a sequence whose appended rows end before `end`: the last of them gives the
 // sequence's logits.
-void CachedForward::finish_part(const Batch& batch, const Place& place, int64_t end) {
-  for (const TokenStream stream : lengths_.streams()) show_keys(batch, stream, place);
+void CachedForward::finish_part(const ForwardBatch& batch, const Place& place, int64_t end) {
+  for (const TokenStream stream : shape_.capacity.streams()) show_keys(batch, stream, place);
   if (shape_.all_logits) return;
   batch.output_rows[place.segment] = static_cast<int32_t>(end - 1);
   rows_[static_cast<size_t>(place.sequence)] = place.segment;
 }
 
-void CachedForward::run(const Batch& batch) {
+void CachedForward::begin(const ForwardBatch& batch) {
+  executor_.await_inputs(batch.program);
+  batch.reset();
+}
+
+// Pages are given back only here: until all parts of the batch have theirs, none may take a page
+// that another one still reads.
+void CachedForward::run(const ForwardBatch& batch) {
   executor_.run(batch.program);
+  for (SequencePages& pages : pages_)
+    for (int64_t sequence = 0; sequence < shape_.sequences; ++sequence)
+      if (!pages.is_empty(sequence)) pages.written(sequence);
   last_ = &batch;
-  stage_ = executor_.stages_begun();
 }
 
 size_t CachedForward::row_of(int64_t sequence) const {

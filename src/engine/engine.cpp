@@ -113,7 +113,7 @@ void Engine::State::read(const std::vector<PromptPart>& parts) {
     sequence_parts.push_back({part.sequence,
                               answer.decoder_ids().subspan(static_cast<size_t>(part.first),
                                                            static_cast<size_t>(part.tokens)),
-                              part.first == 0 ? answer.encoder_ids() : std::span<const int32_t>()});
+                              part.is_first ? answer.encoder_ids() : std::span<const int32_t>()});
     times.prefill_tokens += part.tokens + std::ssize(sequence_parts.back().encoder_ids);
   }
   std::ranges::sort(sequence_parts, {}, &SequencePart::sequence);
@@ -139,6 +139,13 @@ void Engine::State::take_token(RequestId request, int64_t sequence) {
   const std::shared_ptr<Open> one = open.at(request);
   events.emplace_back(one, one->answer.take(forward, sequence));
   if (events.back().second.finish) close(request);
+}
+
+void add_to(Answer& answer, const AnswerEvent& event) {
+  if (event.id) answer.ids.push_back(*event.id);
+  answer.text += event.text;
+  if (event.log_probability) answer.log_probabilities.push_back(*event.log_probability);
+  if (event.finish) answer.finish = *event.finish;
 }
 
 Engine::Engine(Inference& inference, const text::Tokenizer* tokenizer)
@@ -202,13 +209,8 @@ std::vector<Answer> Engine::answers(std::span<const Request> requests) {
   for (size_t i = 0; i < requests.size(); ++i) {
     all.answers[i].prompt_tokens = std::ssize(requests[i].prompt);
     ids.push_back(submit(requests[i], [&all, i](const AnswerEvent& event) {
-      Answer& answer = all.answers[i];
-      if (event.id) answer.ids.push_back(*event.id);
-      answer.text += event.text;
-      if (event.log_probability) answer.log_probabilities.push_back(*event.log_probability);
-      if (!event.finish) return;
-      answer.finish = *event.finish;
-      ++all.ended;
+      add_to(all.answers[i], event);
+      if (event.finish) ++all.ended;
     }));
   }
   try {

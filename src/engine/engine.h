@@ -30,6 +30,9 @@ struct EngineOptions {
   std::function<Seconds()> clock{};            // for deadlines; empty: the steady clock
 };
 
+// Adds to an answer what an event tells.
+void add_to(Answer& answer, const AnswerEvent& event);
+
 class Engine {
  public:
   // All that is given must outlive the engine. A tokenizer may be nullptr, without which there is

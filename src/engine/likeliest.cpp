@@ -55,21 +55,37 @@ float BlockMaxima::bound(size_t count) {
   return *at;
 }
 
-void BlockMaxima::likeliest(size_t count, std::vector<Candidate>& candidates) {
-  const float least = bound(count);
+void BlockMaxima::all_from(float least, std::vector<Candidate>& candidates) const {
   candidates.clear();
   for (size_t block = 0; block < maxima_.size(); ++block) {
-    if (maxima_[block] < least) continue;
+    if (!(maxima_[block] >= least) || maxima_[block] == kNone) continue;
     const size_t end = std::min((block + 1) * kBlock, logits_.size());
     for (size_t i = block * kBlock; i < end; ++i)
-      if (logits_[i] >= least) candidates.push_back({logits_[i], static_cast<int32_t>(i)});
+      if (logits_[i] >= least && logits_[i] > kNone)
+        candidates.push_back({logits_[i], static_cast<int32_t>(i)});
   }
-  const auto likelier = [](const Candidate& a, const Candidate& b) {
-    return a.weight != b.weight ? a.weight > b.weight : a.id < b.id;
-  };
+}
+
+std::ptrdiff_t BlockMaxima::sort_likeliest(size_t count, std::vector<Candidate>& candidates) {
+  all_from(bound(count), candidates);
   const auto kept = static_cast<std::ptrdiff_t>(std::min(count, candidates.size()));
-  std::partial_sort(candidates.begin(), candidates.begin() + kept, candidates.end(), likelier);
-  candidates.resize(static_cast<size_t>(kept));
+  std::partial_sort(candidates.begin(), candidates.begin() + kept, candidates.end(), is_likelier);
+  return kept;
+}
+
+void BlockMaxima::likeliest(size_t count, std::vector<Candidate>& candidates) {
+  candidates.resize(static_cast<size_t>(sort_likeliest(count, candidates)));
+}
+
+void BlockMaxima::likeliest_and_equals(size_t count, std::vector<Candidate>& candidates) {
+  const std::ptrdiff_t kept = sort_likeliest(count, candidates);
+  if (kept == 0) return candidates.clear();
+  const auto rest = candidates.begin() + kept;
+  const double last = (rest - 1)->weight;
+  const auto end = std::partition(
+      rest, candidates.end(), [&](const Candidate& candidate) { return candidate.weight == last; });
+  std::sort(rest, end, is_likelier);
+  candidates.erase(end, candidates.end());
 }
 
 }  // namespace snug::engine

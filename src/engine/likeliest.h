@@ -15,6 +15,11 @@ struct Candidate {
   int32_t id = 0;
 };
 
+// The order of tokens in lists of the likeliest: of equal ones the smallest id comes first.
+inline bool is_likelier(const Candidate& a, const Candidate& b) {
+  return a.weight != b.weight ? a.weight > b.weight : a.id < b.id;
+}
+
 // The largest logit of each block; minus infinity where a block holds only NaN. Owns its scratch
 // memory, so each thread needs an object of its own.
 class BlockMaxima {
@@ -25,12 +30,18 @@ class BlockMaxima {
   // is above minus infinity.
   int32_t likeliest() const;
   // The `count` largest logits in descending order, equal ones in ascending order of id; fewer
-  // where there are fewer that are numbers.
+  // where there are fewer above minus infinity.
   void likeliest(size_t count, std::vector<Candidate>& candidates);
+  // The same, and all logits that equal the last of them.
+  void likeliest_and_equals(size_t count, std::vector<Candidate>& candidates);
+  // All logits that are at least `least`, in ascending order of id.
+  void all_from(float least, std::vector<Candidate>& candidates) const;
 
  private:
   // A value that at least `count` logits reach, close to the count-th largest logit.
   float bound(size_t count);
+  // Sorts the `count` largest logits to the front; returns how many there are.
+  std::ptrdiff_t sort_likeliest(size_t count, std::vector<Candidate>& candidates);
 
   std::span<const float> logits_;
   std::vector<float> maxima_;

@@ -10,6 +10,7 @@
 
 #include "engine/answer_text.h"
 #include "engine/cached_forward.h"
+#include "engine/penalties.h"
 #include "engine/request.h"
 #include "engine/sampling.h"
 #include "models/config/config.h"
@@ -36,8 +37,6 @@ class OpenAnswer {
 
  private:
   int32_t choose(const CachedForward& forward, int64_t sequence, AnswerEvent& event);
-  // The logits, after the penalty for the tokens that were read and chosen.
-  std::span<const float> penalized(std::span<const float> logits);
   void tell_probabilities(std::span<const float> logits, int32_t id, AnswerEvent& event) const;
 
   RequestId id_;
@@ -45,9 +44,9 @@ class OpenAnswer {
   bool has_encoder_;
   Ids decoder_ids_;
   Ids ids_;  // the new ones
+  Penalties penalties_;
   Sampler sampler_;
   std::optional<AnswerText> text_;
-  std::vector<float> penalized_;  // (vocabulary), scratch
 };
 
 }  // namespace snug::engine

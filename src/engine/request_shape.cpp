@@ -118,6 +118,7 @@ void check_request(const Request& request, const models::ModelConfig& model,
   if (request.max_new_tokens < 1)
     base::throw_user_error("max_new_tokens is {}, and an answer has one token at least",
                            request.max_new_tokens);
+  check_sampling(request.sampling);
   if (request.log_probabilities.value_or(0) < 0)
     base::throw_user_error("log-probabilities of {} tokens are asked for; 0 gives the new one's",
                            *request.log_probabilities);

@@ -6,29 +6,18 @@
 #include "base/error.h"
 
 namespace snug::engine {
-namespace {
-
-// Whether each group of pages has as many as are needed in it.
-bool covers(const std::vector<int64_t>& pages, const std::vector<int64_t>& needed) {
-  return std::ranges::equal(pages, needed, std::ranges::greater_equal());
-}
-
-}  // namespace
-
-Scheduler::Scheduler(SchedulerRoom room) : room_(std::move(room)), free_pages_(room_.pages) {
+Scheduler::Scheduler(const SchedulerRoom& room, Enter enter)
+    : room_(room), enter_(std::move(enter)) {
   SNUG_CHECK(room_.sequences > 0 && room_.prefill_tokens > 0, "{} sequences, {} tokens in a chunk",
              room_.sequences, room_.prefill_tokens);
   for (int64_t sequence = 0; sequence < room_.sequences; ++sequence)
     free_sequences_.insert(sequence);
 }
 
-bool Scheduler::can_ever_run(const Demand& demand) const {
-  return demand.encoder_tokens <= room_.encoder_tokens && covers(room_.pages, demand.pages);
-}
-
 void Scheduler::add(RequestId request, Demand demand) {
-  SNUG_CHECK(demand.tokens > 0 && can_ever_run(demand), "request {} of {} tokens can never run",
-             request, demand.tokens);
+  SNUG_CHECK(demand.tokens > 0 && demand.encoder_tokens <= room_.encoder_tokens,
+             "request {} reads {} tokens, and {} for its encoder", request, demand.tokens,
+             demand.encoder_tokens);
   SNUG_CHECK(waiting_.empty() || waiting_.rbegin()->first < request, "request {} comes late",
              request);
   if (demand.deadline) {
@@ -53,7 +42,6 @@ std::optional<int64_t> Scheduler::remove(RequestId request) {
   forget(one.demand);
   const int64_t sequence = one.sequence;
   free_sequences_.insert(sequence);
-  for (size_t i = 0; i < free_pages_.size(); ++i) free_pages_[i] += one.demand.pages[i];
   inside_.erase(at);
   return sequence;
 }
@@ -67,16 +55,16 @@ std::vector<RequestId> Scheduler::expired(Seconds now) const {
   return requests;
 }
 
-bool Scheduler::has_room(const Demand& demand) const {
-  return !free_sequences_.empty() && covers(free_pages_, demand.pages);
-}
-
 void Scheduler::let_enter() {
-  while (!waiting_.empty() && has_room(waiting_.begin()->second)) {
+  while (!waiting_.empty() && !free_sequences_.empty()) {
     const auto first = waiting_.begin();
-    const int64_t sequence = free_sequences_.extract(free_sequences_.begin()).value();
-    for (size_t i = 0; i < free_pages_.size(); ++i) free_pages_[i] -= first->second.pages[i];
-    inside_.emplace(first->first, Inside{std::move(first->second), sequence});
+    const int64_t sequence = *free_sequences_.begin();
+    const std::optional<int64_t> known = enter_ ? enter_(first->first, sequence) : 0;
+    if (!known) return;
+    SNUG_CHECK(*known < first->second.tokens, "{} of {} tokens are known", *known,
+               first->second.tokens);
+    free_sequences_.erase(sequence);
+    inside_.emplace(first->first, Inside{std::move(first->second), sequence, *known, *known});
     waiting_.erase(first);
   }
 }
@@ -96,13 +84,15 @@ ScheduledRun Scheduler::next_chunk() {
   int64_t encoder_room = room_.encoder_tokens;
   for (auto& [request, one] : inside_) {
     if (!one.is_reading()) continue;
-    const int64_t for_encoder = one.read == 0 ? one.demand.encoder_tokens : 0;
+    const bool is_first = one.read == one.known;
+    const int64_t for_encoder = is_first ? one.demand.encoder_tokens : 0;
     if (room == 0 || for_encoder > encoder_room) break;
     const int64_t tokens = std::min(room, one.demand.tokens - one.read);
     run.parts.push_back({.request = request,
                          .sequence = one.sequence,
                          .first = one.read,
                          .tokens = tokens,
+                         .is_first = is_first,
                          .is_last = one.read + tokens == one.demand.tokens});
     one.read += tokens;
     room -= tokens;

@@ -3,17 +3,17 @@
 //
 // 1. Requests wait in the order of their arrival and enter in that order; none overtakes another,
 //    so none waits forever. The first of them enters when a sequence number is free (it gets the
-//    smallest) and each group of pages has what the request may come to need at most, next to
-//    what those inside may. So nobody inside is ever out of pages.
+//    smallest) and whoever has the pages lets it in.
 // 2. Prompts are read in the order of arrival. They fill a chunk one after the other, and one that
 //    does not fit is continued in the next chunk. An encoder reads its whole input with the first
 //    part of its decoder's; where that does not fit any more, the chunk ends before it.
 // 3. While some are read and others answer, the two take turns: one chunk, then one token for
 //    each that answers. So those who answer wait for one chunk at most, however long a prompt is.
-// 4. Who leaves gives place and pages back at once.
+// 4. The place of one that leaves is free for the next one at once.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -27,25 +27,24 @@ namespace snug::engine {
 // What there is to share out.
 struct SchedulerRoom {
   int64_t sequences = 1;
-  int64_t prefill_tokens = 1;    // of one chunk
-  int64_t encoder_tokens = 0;    // of one chunk, for encoders
-  std::vector<int64_t> pages{};  // of each group
+  int64_t prefill_tokens = 1;  // of one chunk
+  int64_t encoder_tokens = 0;  // of one chunk, for encoders
 };
 
 // What the scheduler knows of a request.
 struct Demand {
-  int64_t tokens = 1;            // that are read before the first new token
-  int64_t encoder_tokens = 0;    // that its encoder reads, at once
-  std::vector<int64_t> pages{};  // that it may come to need at most, in each group
+  int64_t tokens = 1;          // that are read before the first new token
+  int64_t encoder_tokens = 0;  // that its encoder reads, at once
   std::optional<Seconds> deadline{};
 };
 
-// A part of a prompt: `tokens` from `first` on. With the first part goes the encoder's input.
+// A part of a prompt: `tokens` from `first` on.
 struct PromptPart {
   RequestId request = 0;
   int64_t sequence = 0;
   int64_t first = 0;
   int64_t tokens = 0;
+  bool is_first = false;  // the encoder's input goes with it
   bool is_last = false;
 };
 
@@ -60,20 +59,25 @@ struct ScheduledRun {
   std::vector<Answering> answering{};
 };
 
+// Gives a request the place `sequence`, and says how many of its tokens are known there already,
+// which are not read: fewer than it has. Nothing, with nothing done, where the pages that it may
+// come to need are not free. One that is alone must get them, or it waits forever.
+using Enter = std::function<std::optional<int64_t>(RequestId request, int64_t sequence)>;
+
 class Scheduler {
  public:
-  explicit Scheduler(SchedulerRoom room);
+  // `enter`: empty where a sequence number is all that a request needs.
+  explicit Scheduler(const SchedulerRoom& room, Enter enter = {});
 
-  // Whether the request has enough room when it is alone. Without it, it must not be added.
-  bool can_ever_run(const Demand& demand) const;
-  // `request` is above all those that were added before.
+  // `request` is above all those that were added before, and its encoder's input fits in a chunk.
   void add(RequestId request, Demand demand);
 
   // Lets requests enter, and says what to run. It is taken to be run: whoever had the last part of
   // a prompt answers from then on, until it is removed.
   ScheduledRun next();
 
-  // Removes a request at any moment, waiting or inside. Returns the sequence number that it had.
+  // Removes a request at any moment, waiting or inside. Returns the place that it had, which the
+  // caller empties before next().
   std::optional<int64_t> remove(RequestId request);
 
   // The requests whose deadlines have come, the earliest first.
@@ -86,20 +90,20 @@ class Scheduler {
   struct Inside {
     Demand demand;
     int64_t sequence = 0;
-    int64_t read = 0;  // tokens of its prompt
+    int64_t known = 0;  // tokens of its prompt that were not read
+    int64_t read = 0;   // up to this one, the known ones included
 
     bool is_reading() const { return read < demand.tokens; }
   };
-  bool has_room(const Demand& demand) const;
   void let_enter();
   ScheduledRun next_chunk();
   ScheduledRun next_tokens() const;
 
   const SchedulerRoom room_;
+  const Enter enter_;
   std::map<RequestId, Demand> waiting_;
   std::map<RequestId, Inside> inside_;
   std::set<int64_t> free_sequences_;
-  std::vector<int64_t> free_pages_;  // of each group, when all inside have what they may need
   std::set<std::pair<Seconds, RequestId>> deadlines_;
   bool has_just_read_ = false;
 };

@@ -8,7 +8,9 @@
 
 #include "base/console.h"
 #include "base/error.h"
-#include "engine/generator.h"
+#include "engine/cached_forward.h"
+#include "engine/engine.h"
+#include "engine/request_shape.h"
 #include "generate/prompt.h"
 #include "plan/document/profile_lines.h"
 #include "plan/time/calibration_file.h"
@@ -30,31 +32,26 @@ constexpr int64_t kProfiledTokens = 16;
 struct Rate {
   int64_t sequences = 0;
   int64_t new_tokens = 0;  // for each sequence
-  engine::GenerationTimes times;
+  engine::EngineTimes times;
 
-  // The prefill yields the first token, so decoding makes one fewer.
-  double step_seconds() const { return times.decode_seconds / static_cast<double>(new_tokens - 1); }
-  double tokens_per_second() const { return static_cast<double>(sequences) / step_seconds(); }
+  // The prompt yields the first token, so decoding makes one fewer.
+  double step_seconds() const {
+    return times.decode_seconds / static_cast<double>(times.decode_runs);
+  }
+  double tokens_per_second() const {
+    return static_cast<double>(times.decode_tokens) / times.decode_seconds;
+  }
 };
 
-Rate timed_rate(engine::Inference& inference, const std::vector<engine::Ids>& prompts,
-                engine::GenerationOptions options) {
-  engine::Generator generator(inference);
-  const int64_t new_tokens = options.max_new_tokens;
-  options.max_new_tokens = std::min(kWarmTokens, new_tokens);
-  generator.run(prompts, options);
-  options.max_new_tokens = new_tokens;
-  const std::vector<engine::Generation> all = generator.run(prompts, options);
-  // No id stops the answers, so all have the same length.
-  const engine::Generation& made = all.front();
-  if (made.ids.size() < 2)
-    base::throw_user_error(
-        "A rate of decoding needs at least two new tokens, and the model ended after {}: give a "
-        "prompt "
-        "that it goes on with",
-        made.ids.size());
-  return {static_cast<int64_t>(prompts.size()), static_cast<int64_t>(made.ids.size()),
-          generator.times()};
+Rate timed_rate(engine::Inference& inference, std::vector<engine::Request> requests) {
+  const int64_t new_tokens = requests.front().max_new_tokens;
+  for (engine::Request& request : requests)
+    request.max_new_tokens = std::min(kWarmTokens, new_tokens);
+  engine::Engine(inference).answers(requests);
+  for (engine::Request& request : requests) request.max_new_tokens = new_tokens;
+  engine::Engine engine(inference);
+  engine.answers(requests);
+  return {std::ssize(requests), new_tokens, engine.times()};
 }
 
 // Profiles one decoding step of all sequences, with their mean number of keys during the timed run.
@@ -138,22 +135,27 @@ int profile_decoding(const formats::Recipe& recipe, bool json) {
   if (recipe.ids.empty())
     recipe.fail("ids", "is missing: the prompt as ids, such as ids=\"1 5 9\"");
   const int64_t sequences = recipe.is_given("batch") ? recipe.batch : 1;
-  const std::vector<engine::Ids> prompts(static_cast<size_t>(sequences),
-                                         recipe_ids(recipe, model.config));
-  const auto prompt_tokens = static_cast<int64_t>(prompts.front().size());
-  const engine::GenerationOptions options{
-      .sampling = {.temperature = recipe.temperature,
-                   .top_k = recipe.top_k,
-                   .top_p = recipe.top_p,
-                   .seed = recipe.seed},
-      .max_new_tokens = new_tokens(recipe, model.config, prompt_tokens),
-      .stop_ids = {}};
-  if (options.max_new_tokens < 2)
+  const engine::Ids prompt = recipe_ids(recipe, model.config);
+  const auto prompt_tokens = std::ssize(prompt);
+  // No id stops the answers, so all have the same length.
+  const engine::Request request{.prompt = prompt,
+                                .max_new_tokens = new_tokens(recipe, model.config, prompt_tokens),
+                                .sampling = {.temperature = recipe.temperature,
+                                             .top_k = recipe.top_k,
+                                             .top_p = recipe.top_p,
+                                             .min_p = recipe.min_p,
+                                             .repetition_penalty = recipe.repetition_penalty,
+                                             .presence_penalty = recipe.presence_penalty,
+                                             .frequency_penalty = recipe.frequency_penalty,
+                                             .seed = recipe.seed}};
+  if (request.max_new_tokens < 2)
     recipe.fail("max_new_tokens", "must be 2 at least: the first token is the prompt's");
-  engine::Inference inference(recipe, model, engine::shape_for(prompts, options, sequences));
-  const Rate rate = timed_rate(inference, prompts, options);
-  const Profile profile(inference, recipe, prompts.front(),
-                        std::min(kProfiledTokens, options.max_new_tokens - 1));
+  std::vector<engine::Request> requests(static_cast<size_t>(sequences), request);
+  for (size_t i = 0; i < requests.size(); ++i) requests[i].sample = static_cast<int64_t>(i);
+  engine::Inference inference(recipe, model, engine::shape_for(requests, sequences, model.config));
+  const Rate rate = timed_rate(inference, requests);
+  const Profile profile(inference, recipe, prompt,
+                        std::min(kProfiledTokens, request.max_new_tokens - 1));
   const plan::TokenWork work = profile.work();
   if (json) {
     base::print("{}\n",

@@ -3,16 +3,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/console.h"
-#include "engine/answer_text.h"
-#include "engine/generator.h"
+#include "engine/engine.h"
+#include "engine/request_shape.h"
 #include "generate/prompt.h"
+#include "generate/prompts_file/prompts_file.h"
 #include "text/chat/folder_stop_ids.h"
 #include "text/tokenizer/sentencepiece_folder.h"
 
@@ -45,41 +44,43 @@ class Session {
   }
 
   void run(bool json) {
-    const auto prompt_tokens = static_cast<int64_t>(prompt_.size());
-    const engine::GenerationOptions options{
-        .sampling = {.temperature = recipe_.temperature,
-                     .top_k = recipe_.top_k,
-                     .top_p = recipe_.top_p,
-                     .repetition_penalty = recipe_.repetition_penalty,
-                     .seed = recipe_.seed},
-        .max_new_tokens = new_tokens(recipe_, model_.config, prompt_tokens),
-        .stop_ids = end_.ids};
+    if (recipe_.logprobs >= 0 && !json)
+      recipe_.fail("logprobs", "is for programs: give --json, whose object has them");
+    const engine::Request request = this->request();
     const std::string ignored = text::ignored_stop_ids(model_.folder, recipe_.adapter);
     if (!ignored.empty()) base::say("{}", ignored);
-    say_longrope_border(model_.config, prompt_tokens, options.max_new_tokens);
-    engine::Inference inference(
-        recipe_, model_,
-        engine::shape_for(prompts(), options, 1, engine::prompt_reader(model_.config)));
-    engine::Generator generator(inference);
-    std::string text;
-    const engine::Generation generation = run(generator, options, [&](const std::string& more) {
-      text += more;
-      if (!json) print_now(more);
+    say_longrope_border(model_.config, std::ssize(request.prompt), request.max_new_tokens);
+    engine::Inference inference(recipe_, model_,
+                                engine::shape_for({&request, 1}, 1, model_.config));
+    engine::Engine engine(inference, tokenizer_ ? &*tokenizer_ : nullptr);
+    engine::Answer answer;
+    engine.submit(request, [&](const engine::AnswerEvent& event) {
+      engine::add_to(answer, event);
+      if (event.log_probability) likeliest_.push_back(event.likeliest);
+      if (!json) print_now(event.text);
     });
+    while (engine.step()) continue;
     if (json)
-      print_json(generation, text, generator.times(), inference);
+      print_json(answer, engine.times(), inference);
     else
-      base::print("{}\n", tokenizer_ ? "" : fmt::format("{}", fmt::join(generation.ids, " ")));
+      base::print("{}\n", tokenizer_ ? "" : fmt::format("{}", fmt::join(answer.ids, " ")));
   }
 
  private:
-  std::span<const engine::Ids> prompts() const { return {&prompt_, 1}; }
-
-  // The ids that the answer continues; none for an encoder-decoder, whose answer is a text of its
-  // own.
-  std::span<const int32_t> before_answer() const {
-    if (model_.config.has_encoder()) return {};
-    return prompt_;
+  engine::Request request() const {
+    return {
+        .prompt = prompt_,
+        .max_new_tokens = new_tokens(recipe_, model_.config, std::ssize(prompt_)),
+        .sampling = {.temperature = recipe_.temperature,
+                     .top_k = recipe_.top_k,
+                     .top_p = recipe_.top_p,
+                     .min_p = recipe_.min_p,
+                     .repetition_penalty = recipe_.repetition_penalty,
+                     .presence_penalty = recipe_.presence_penalty,
+                     .frequency_penalty = recipe_.frequency_penalty,
+                     .seed = recipe_.seed},
+        .end = end_,
+        .log_probabilities = recipe_.logprobs < 0 ? std::nullopt : std::optional(recipe_.logprobs)};
   }
 
   // A prompt of ids needs no tokenizer; but if the folder has one, the text is given as well.
@@ -100,37 +101,37 @@ class Session {
     return ids;
   }
 
-  // Runs the generator. If there is a tokenizer, passes the answer's text to `show` as it grows.
-  engine::Generation run(engine::Generator& generator, const engine::GenerationOptions& options,
-                         const std::function<void(const std::string&)>& show) const {
-    if (!tokenizer_) return generator.run(prompts(), options).front();
-    engine::AnswerText answer(*tokenizer_, before_answer(), end_);
-    engine::Generation generation = generator
-                                        .run(prompts(), options,
-                                             [&](int64_t, int32_t id) {
-                                               show(answer.push(id));
-                                               return answer.has_ended();
-                                             })
-                                        .front();
-    show(answer.finish());
-    return generation;
-  }
-
-  void print_json(const engine::Generation& generation, const std::string& text,
-                  const engine::GenerationTimes& times, const engine::Inference& inference) const {
-    const auto count = static_cast<double>(generation.ids.size());
+  void print_json(const engine::Answer& answer, const engine::EngineTimes& times,
+                  const engine::Inference& inference) const {
+    const auto count = static_cast<double>(answer.ids.size());
     nlohmann::json result = {
         {"text", nullptr},
-        {"ids", generation.ids},
-        {"finish_reason", generation.stopped ? "stop" : "length"},
+        {"ids", answer.ids},
+        {"finish_reason", answer.finish == engine::Finish::stop ? "stop" : "length"},
         {"prompt_tokens", prompt_.size()},
-        {"new_tokens", generation.ids.size()},
+        {"new_tokens", answer.ids.size()},
         {"tokens_per_second", count / (times.prefill_seconds + times.decode_seconds)},
         {"prefill_seconds", times.prefill_seconds},
         {"decode_seconds", times.decode_seconds},
         {"device", inference.device_json()}};
-    if (tokenizer_) result["text"] = text;
+    if (tokenizer_) result["text"] = answer.text;
+    if (recipe_.logprobs >= 0) result["logprobs"] = answer.log_probabilities;
+    if (recipe_.logprobs > 0) result["top_logprobs"] = top_log_probabilities();
     base::print("{}\n", result.dump());
+  }
+
+  // Of each new token, those that were the likeliest in its place.
+  nlohmann::json top_log_probabilities() const {
+    nlohmann::json all = nlohmann::json::array();
+    for (const std::vector<engine::TokenLogProbability>& tokens : likeliest_) {
+      nlohmann::json& list = all.emplace_back(nlohmann::json::array());
+      for (const auto& [id, log_probability] : tokens) {
+        nlohmann::json token{{"id", id}, {"logprob", log_probability}};
+        if (tokenizer_) token["token"] = tokenizer_->token_of(id).value_or("");
+        list.push_back(std::move(token));
+      }
+    }
+    return all;
   }
 
   const formats::Recipe& recipe_;
@@ -138,11 +139,15 @@ class Session {
   std::optional<text::Tokenizer> tokenizer_;
   engine::Ids prompt_;
   engine::AnswerEnd end_;
+  std::vector<std::vector<engine::TokenLogProbability>> likeliest_;
 };
 
 }  // namespace
 
 int generate(const formats::Recipe& recipe, bool json) {
+  if (!recipe.prompts.empty()) return answer_prompts(recipe, json);
+  if (!recipe.output.empty())
+    recipe.fail("output", "is the file of answers to a file of prompts; give prompts=FILE too");
   Session(recipe).run(json);
   return 0;
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "attention_bounds.h"
 #include "backends/reference/reference_backend.h"
@@ -358,6 +359,84 @@ void add_biased_cases(CaseList& list) {
   add_case(list, kBiased[2], whole(200), {});
 }
 
+// Keys in pages that lie in any order, more pages than are read, and all else no number. The second
+// of four sequences gave pages back, the third is unused.
+struct Pages {
+  static constexpr int64_t kOfSequence = 4;
+  int32_t page_tokens;
+  Values keys;   // bounds
+  Values table;  // (4, kOfSequence)
+
+  Pages(Random& random, int32_t tokens, double first_keys)
+      : page_tokens(tokens),
+        keys{0, first_keys, double(tokens), tokens + 70.0, 0, 0, 0, 90},
+        table(3 * kOfSequence) {
+    std::iota(table.begin(), table.end(), 0.0);
+    std::shuffle(table.begin(), table.end(), random);
+    table.insert(table.begin() + 2 * kOfSequence, kOfSequence, -1.0);
+  }
+  int64_t rows() const { return 3 * kOfSequence * page_tokens; }
+  // [begin, end) of every row that holds a key.
+  Values read() const {
+    Values read;
+    for (int64_t segment = 0; segment < 4; ++segment)
+      for (auto key = static_cast<int64_t>(keys[static_cast<size_t>(2 * segment)]);
+           static_cast<double>(key) < keys[static_cast<size_t>(2 * segment + 1)]; ++key) {
+        const auto place = static_cast<size_t>(segment * kOfSequence + key / page_tokens);
+        const double row = table[place] * page_tokens + static_cast<double>(key % page_tokens);
+        read.insert(read.end(), {row, row + 1});
+      }
+    return read;
+  }
+};
+
+void add_paged_case(CaseList& list, const Form& form, int32_t page_tokens, const Values& queries) {
+  CaseBuilder builder(list.types, list.random, list.kind);
+  const Pages pages(list.random, page_tokens, queries[1] + 20);
+  const Bounds bounds{fmt::format("pages of {}", page_tokens), static_cast<int64_t>(queries.back()),
+                      pages.rows(), queries, pages.keys};
+  const Shape q_shape{bounds.q_tokens, form.heads * form.head_dim};
+  const Shape k_shape{pages.rows(), form.kv_heads * form.head_dim};
+  const auto pool = [&] {
+    return builder.activation(k_shape, with_nan_outside(normal(list.random, k_shape.elements()),
+                                                        k_shape[0], pages.read()));
+  };
+  const TensorId q = builder.activation(q_shape);
+  const TensorId k = pool();
+  std::vector<TensorId> reads{q, k, pool(), builder.index({4, 2}, queries),
+                              builder.index({4, 2}, pages.keys)};
+  if (form.sinks)
+    reads.push_back(builder.input({form.heads}, list.types.activation,
+                                  normal(list.random, form.heads, 1.0, 3.0)));
+  if (form.buckets > 0) reads.push_back(builder.weight({form.buckets, form.heads}));
+  reads.push_back(builder.index({4, Pages::kOfSequence}, pages.table));
+  Attention attention = attention_of(form, bounds, {});
+  attention.paged = true;
+  attention.page_tokens = page_tokens;
+  const auto o = builder.output_activation(q_shape);
+  list.add(builder.finish(name_of(form, bounds, {}), attention, reads,
+                          {o, builder.output_measure({form.heads, bounds.q_tokens})}));
+}
+
+// One query of each sequence; few of them, and chunks of prompts.
+void add_paged_cases(CaseList& list) {
+  constexpr Form kPaged[]{{.heads = 4, .kv_heads = 2, .head_dim = 16},
+                          {.heads = 3, .kv_heads = 1, .head_dim = 5, .window = 9},
+                          {.heads = 8, .kv_heads = 1, .head_dim = 64, .window = 40, .sinks = true},
+                          {.heads = 2, .kv_heads = 1, .head_dim = 128, .softcap = 1.5F},
+                          {.heads = 4,
+                           .kv_heads = 2,
+                           .head_dim = 16,
+                           .causal = false,
+                           .buckets = 32,
+                           .max_distance = 128}};
+  for (const Form& form : kPaged)
+    for (const int32_t page_tokens : {48, 64})
+      for (const Values& queries :
+           {Values{0, 1, 1, 2, 0, 0, 3, 4}, Values{0, 3, 3, 73, 0, 0, 74, 108}})
+        add_paged_case(list, form, page_tokens, queries);
+}
+
 void add_attention_cases(CaseList& list) {
   for (const Form& form : kForms) {
     std::vector<Bounds> table{whole(1),          whole(3),          whole(17),
@@ -378,7 +457,9 @@ void add_attention_cases(CaseList& list) {
   add_adjusted_cases(list);
   add_wide_cases(list);
   add_biased_cases(list);
-  if (list.kind == program::Kind::attention) add_decoding_cases(list);
+  if (list.kind != program::Kind::attention) return;
+  add_decoding_cases(list);
+  add_paged_cases(list);
 }
 
 void add_cache_cases(CaseList& list) {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "collectives_check.h"
 #include "operation_check.h"
+#include "paged_attention_check.h"
 #include "transfers_check.h"
 #include "weights_check.h"
 
@@ -46,6 +47,14 @@ TEST_F(CudaWeights, likeliest_tokens_are_the_reference_s) {
 TEST_F(CudaWeights, a_list_of_steps_is_its_steps) {
   check_list_of_steps(
       *backend_, [] {}, [] {});
+}
+
+// As on the emulator (cuda_paged_attention_test.cpp).
+TEST(CudaPages, hold_keys_anywhere_with_the_same_bits_next_to_any_others) {
+  if (!has_cuda_device()) GTEST_SKIP() << "skipped: no CUDA device";
+  const auto backend = open_backend("cuda", {});
+  check_pages(*backend, RowsWithoutPages::same_bits_of_one_segment);
+  check_neighbours(*backend);
 }
 
 TEST(CudaTransfers, bring_what_was_there_also_in_a_graph) {

@@ -12,6 +12,9 @@ enum class RowsWithoutPages : uint8_t { same_bits, same_bits_of_one_segment };
 
 void check_pages(Backend& backend, RowsWithoutPages rows);
 
+// A table that names a page that the pool has not, and keys beyond the table, fail a CHECK.
+void check_wrong_tables(Backend& backend);
+
 // A segment alone, and among others in another order.
 void check_neighbours(Backend& backend);
 

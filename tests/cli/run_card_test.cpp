@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
+#include "../base/captured_stream.h"
 #include "../train/tiny_job.h"
 #include "base/file.h"
 #include "formats/folder/file_list.h"
@@ -54,9 +55,9 @@ TEST(RunCard, IsNoReasonToFail) {
   formats::Recipe recipe;
   recipe.model = job.path("shape").string();
   recipe.output_dir = job.path("gone").string();
-  ::testing::internal::CaptureStderr();
+  const testing::CapturedStream captured(stderr);
   EXPECT_NO_THROW(write_run_card(recipe));
-  EXPECT_TRUE(has(::testing::internal::GetCapturedStderr(), "has no model card: "));
+  EXPECT_TRUE(has(captured.text(), "has no model card: "));
 }
 
 }  // namespace

@@ -94,6 +94,37 @@ TEST(GenerateOptions, RepetitionIsPenalized) {
   EXPECT_EQ(generated(nonsense({"repetition_penalty=1"}))["ids"], free["ids"]);
 }
 
+// Each key reaches the sampler.
+TEST(GenerateOptions, SamplingKeysAreObeyed) {
+  const Json free = generated(nonsense({}));
+  EXPECT_NE(generated(nonsense({"presence_penalty=-30"}))["ids"], free["ids"]);
+  EXPECT_NE(generated(nonsense({"frequency_penalty=-30"}))["ids"], free["ids"]);
+  EXPECT_EQ(generated(nonsense({"temperature=5", "min_p=1"}))["ids"], free["ids"]);
+  EXPECT_NE(generated(nonsense({"temperature=5"}))["ids"], free["ids"]);
+}
+
+TEST(GenerateOptions, LogProbabilitiesComeWithTheTokens) {
+  const Json free = generated(nonsense({}));
+  EXPECT_FALSE(free.contains("logprobs"));
+  const Json own = generated(nonsense({"logprobs=true"}));
+  EXPECT_EQ(own["ids"], free["ids"]);
+  EXPECT_EQ(own["logprobs"].size(), own["ids"].size());
+  EXPECT_FALSE(own.contains("top_logprobs"));
+  const Json likeliest = generated(nonsense({"top_logprobs=2"}));
+  EXPECT_EQ(likeliest["logprobs"], own["logprobs"]);
+  for (size_t i = 0; i < own["ids"].size(); ++i) {
+    const Json& tokens = likeliest["top_logprobs"][i];
+    ASSERT_EQ(tokens.size(), 2U);
+    // Greedily, the likeliest is the one that was chosen.
+    EXPECT_EQ(tokens[0]["id"], own["ids"][i]);
+    EXPECT_EQ(tokens[0]["logprob"], own["logprobs"][i]);
+    EXPECT_GE(tokens[0]["logprob"], tokens[1]["logprob"]);
+    EXPECT_TRUE(tokens[0]["token"].is_string());
+  }
+  EXPECT_TRUE(contains(user_error_of([] { generate::generate(nonsense({"logprobs=0"}), false); }),
+                       "'logprobs' is for programs: give --json"));
+}
+
 TEST(GenerateOptions, ASystemMessageComesBeforeThePrompt) {
   const auto tokens = [](std::vector<std::string> words) {
     words.insert(words.end(), {"prompt_format=chat", "chat_template=plain"});

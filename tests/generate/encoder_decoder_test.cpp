@@ -130,17 +130,16 @@ TEST_P(EncoderDecoderLogits, ScoresOfAnAnswer) {
 TEST_P(EncoderDecoderLogits, GreedyAnswersAreTransformers) {
   const auto greedy = golden_values<int32_t>(golden_, "greedy");
   const auto count = static_cast<size_t>(golden_.at("greedy").shape[1]);
-  const std::vector<engine::Ids> prompts{{encoder_ids(0).begin(), encoder_ids(0).end()},
-                                         {encoder_ids(1).begin(), encoder_ids(1).end()}};
-  const engine::GenerationOptions options{
-      .sampling = {}, .max_new_tokens = static_cast<int64_t>(count), .stop_ids = {}};
+  std::vector<engine::Request> requests;
+  for (const int64_t row : {0, 1})
+    requests.push_back({.prompt = {encoder_ids(row).begin(), encoder_ids(row).end()},
+                        .max_new_tokens = static_cast<int64_t>(count)});
   for (const int64_t batch : {1, 2}) {
-    plan::InferenceShape shape =
-        engine::shape_for(prompts, options, batch, engine::prompt_reader(model_.config));
+    plan::InferenceShape shape = engine::shape_for(requests, batch, model_.config);
     for (const int64_t room : {shape.encoder_tokens, kEncoderTokens}) {
       shape.encoder_tokens = room;
       engine::Inference inference(recipe_, model_, shape);
-      const auto answers = engine::Generator(inference).run(prompts, options);
+      const auto answers = engine::Engine(inference).answers(requests);
       for (size_t row = 0; row < 2; ++row)
         EXPECT_EQ(answers[row].ids,
                   engine::Ids(greedy.begin() + static_cast<std::ptrdiff_t>(row * count),

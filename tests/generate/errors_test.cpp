@@ -3,7 +3,7 @@
 
 #include "base/temporary_folder.h"
 #include "formats/recipe/recipe.h"
-#include "generate/exact_match.h"
+#include "generate/evaluation/evaluate.h"
 #include "generate/generate.h"
 #include "generate/score.h"
 #include "golden_recipe.h"
@@ -36,19 +36,12 @@ TEST(Errors, IdsOutsideTheVocabulary) {
   const formats::Recipe recipe = golden_recipe("basic");
   engine::Inference inference(recipe, runtime::open_model(recipe),
                               {.capacity = 8, .prefill_tokens = 8});
-  engine::Generator generator(inference);
-  const std::vector<engine::Ids> wrong{{3, -1}};
-  EXPECT_TRUE(contains(user_error_of([&] {
-                         generator.run(wrong,
-                                       {.sampling = {}, .max_new_tokens = 1, .stop_ids = {}});
-                       }),
-                       "token 2 of the prompt is -1"));
-  const std::vector<engine::Ids> empty{{}};
-  EXPECT_TRUE(contains(user_error_of([&] {
-                         generator.run(empty,
-                                       {.sampling = {}, .max_new_tokens = 1, .stop_ids = {}});
-                       }),
-                       "empty"));
+  engine::Engine engine(inference);
+  const std::vector<engine::Request> wrong{{.prompt = {3, -1}, .max_new_tokens = 1}};
+  EXPECT_TRUE(
+      contains(user_error_of([&] { engine.answers(wrong); }), "token 2 of the prompt is -1"));
+  const std::vector<engine::Request> empty{{.prompt = {}, .max_new_tokens = 1}};
+  EXPECT_TRUE(contains(user_error_of([&] { engine.answers(empty); }), "empty"));
 }
 
 TEST(Errors, PromptsLongerThanTheModelsPositions) {

@@ -4,7 +4,7 @@
 
 #include "base/captured_stream.h"
 #include "formats/recipe/recipe.h"
-#include "generate/exact_match.h"
+#include "generate/evaluation/evaluate.h"
 #include "generate/prompt.h"
 #include "generate/questions.h"
 #include "golden_recipe.h"

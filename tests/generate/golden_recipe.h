@@ -10,8 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/generator.h"
+#include "engine/engine.h"
 #include "engine/inference.h"
+#include "engine/request_shape.h"
 #include "formats/folder/safetensors_file.h"
 #include "formats/recipe/recipe.h"
 

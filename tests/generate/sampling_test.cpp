@@ -8,6 +8,8 @@
 #include <random>
 
 #include "base/temporary_folder.h"
+#include "engine/log_probabilities.h"
+#include "engine/penalties.h"
 #include "golden_recipe.h"
 
 namespace snug::testing {
@@ -66,11 +68,14 @@ TEST(Sampling, TopPKeepsTheFewestThatReachIt) {
 // Values of transformers 5.23's RepetitionPenaltyLogitsProcessor: what was seen twice counts once.
 TEST(Sampling, PenalizesWhatWasSeenAsTransformersDoes) {
   const std::vector<int32_t> seen{3, 2, 3, 4};
-  std::vector<float> result;
-  engine::penalize_repetition(kLogits, seen, 1.3, result);
-  EXPECT_EQ(result, (std::vector<float>{1, 3, -0x1.4ccccc0p+1F, 0x1.ec4ec60p+0F, 0, 2}));
-  engine::penalize_repetition(kLogits, seen, 0.7, result);
-  EXPECT_EQ(result, (std::vector<float>{1, 3, -0x1.6666660p+0F, 0x1.c924920p+1F, 0, 2}));
+  const auto penalized = [&](double penalty) {
+    engine::Penalties penalties({.repetition_penalty = penalty});
+    const std::span<const float> result =
+        penalties.applied(kLogits, {std::span(seen).first(2), std::span(seen).subspan(2)});
+    return std::vector<float>(result.begin(), result.end());
+  };
+  EXPECT_EQ(penalized(1.3), (std::vector<float>{1, 3, -0x1.4ccccc0p+1F, 0x1.ec4ec60p+0F, 0, 2}));
+  EXPECT_EQ(penalized(0.7), (std::vector<float>{1, 3, -0x1.6666660p+0F, 0x1.c924920p+1F, 0, 2}));
   // Then all tokens have to be looked at.
   EXPECT_EQ(engine::candidates_of({.temperature = 0}), 1);
   EXPECT_EQ(engine::candidates_of({.temperature = 0, .repetition_penalty = 1.3}), 0);
@@ -128,6 +133,41 @@ TEST(Sampling, LikeliestAreThoseThatSortingFinds) {
     }
 }
 
+// Against std::exp, at all ends of a block, and what has no weight.
+TEST(Sampling, WeightsAreExponentials) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::mt19937 random(3);
+  std::uniform_real_distribution<float> uniform(-700, 0);
+  for (const double temperature : {1.0, 0.37, 12.5})
+    for (const size_t size : {1U, 63U, 64U}) {
+      std::vector<float> logits(size);
+      for (float& logit : logits) logit = uniform(random) * static_cast<float>(temperature);
+      logits[0] = 0;
+      std::vector<double> weights(size);
+      engine::TokenWeights(0, temperature).of(logits, weights.data());
+      for (size_t i = 0; i < size; ++i) {
+        const double expected = std::exp(double{logits[i]} * (1 / temperature));
+        EXPECT_NEAR(weights[i], expected, 5e-16 * expected) << logits[i];
+      }
+    }
+  const std::vector<float> none{-kInfinity, std::numeric_limits<float>::quiet_NaN(),
+                                -std::numeric_limits<float>::quiet_NaN(), -1e30F, 5};
+  std::vector<double> weights(none.size());
+  engine::TokenWeights(5, 1e-300).of(none, weights.data());
+  EXPECT_EQ(weights, (std::vector<double>{0, 0, 0, 0, 1}));
+}
+
+// The smallest logit whose weight reaches a share: the next smaller one does not.
+TEST(Sampling, LeastLogitIsTheBorder) {
+  for (const double temperature : {1e-3, 1.0, 30.0})
+    for (const double share : {1.0, 0.5, 0.05, 1e-9}) {
+      const engine::TokenWeights weights(3.25, temperature);
+      const float least = weights.least_logit(share);
+      EXPECT_GE(weights.of(least), share);
+      EXPECT_LT(weights.of(std::nextafter(least, -1e30F)), share) << temperature << " " << share;
+    }
+}
+
 // More tokens make up the probability than are looked at first.
 TEST(Sampling, TopPOfManyTokens) {
   const std::vector<float> flat(20000, 1.0F);
@@ -145,6 +185,86 @@ TEST(Sampling, LogProbabilities) {
   EXPECT_NEAR(engine::log_probability(kLogits, 1) - engine::log_probability(kLogits, 2), 5, 1e-12);
   const std::vector<float> large{1000.0F, 1001.0F};
   EXPECT_NEAR(engine::log_probability(large, 1), -std::log(1 + std::exp(-1.0)), 1e-9);
+}
+
+// Of log_softmax(logits / temperature), whatever is cut away or penalized afterwards.
+TEST(Sampling, LogProbabilitiesOfTheLikeliest) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> logits{1, -kInfinity, 2.5, 2.5, -1};
+  double sum = 0;
+  for (const double logit : {1.0, 2.5, 2.5, -1.0}) sum += std::exp(logit / 0.7);
+  engine::LogProbabilities row(logits, 0.7);
+  EXPECT_NEAR(row.of(0), 1 / 0.7 - std::log(sum), 1e-14);
+  EXPECT_EQ(row.of(1), -kInfinity);
+  std::vector<int32_t> ids;
+  for (const engine::Candidate& token : row.likeliest(5)) {
+    ids.push_back(token.id);
+    EXPECT_EQ(token.weight, row.of(token.id));
+  }
+  EXPECT_EQ(ids, (std::vector<int32_t>{2, 3, 0, 4}));
+  EXPECT_EQ(row.likeliest(1).size(), 1U);
+  EXPECT_EQ(engine::LogProbabilities(logits, 0).of(0), engine::log_probability(logits, 0));
+}
+
+// OpenAI's definition: of the answer's tokens alone, by how often they came and whether they did.
+TEST(Sampling, PenaltiesOfTheAnswer) {
+  const std::vector<int32_t> read{0, 1};
+  const std::vector<int32_t> answer{3, 5, 3, 3};
+  engine::Penalties penalties({.presence_penalty = 0.5, .frequency_penalty = 0.25});
+  for (int i = 0; i < 2; ++i) {  // nothing is left of the call before
+    const std::span<const float> result = penalties.applied(kLogits, {read, answer});
+    EXPECT_EQ(std::vector<float>(result.begin(), result.end()),
+              (std::vector<float>{1, 3, -2, 1.25F, 0, 1.25F}));
+  }
+  engine::Penalties none({.temperature = 1});
+  EXPECT_EQ(none.applied(kLogits, {read, answer}).data(), kLogits.data());
+  EXPECT_EQ(engine::candidates_of({.temperature = 0, .presence_penalty = 1}), 0);
+  EXPECT_EQ(engine::candidates_of({.temperature = 0, .frequency_penalty = -1}), 0);
+  EXPECT_EQ(engine::candidates_of({.temperature = 1, .top_k = 40, .min_p = 0.1}), 40);
+}
+
+// A list of the likeliest gives the tokens that the whole row gives.
+TEST(Sampling, AListOfTheLikeliestIsEnough) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal(0, 3);
+  std::vector<float> logits(1000);
+  for (float& logit : logits) logit = normal(random);
+  for (SamplingOptions options : {SamplingOptions{.temperature = 1, .top_k = 40},
+                                  {.temperature = 2, .top_k = 40, .top_p = 0.8},
+                                  {.temperature = 2, .top_k = 40, .min_p = 0.2},
+                                  {.temperature = 2, .top_k = 40, .top_p = 0.9, .min_p = 0.1}}) {
+    options.seed = 17;
+    engine::BlockMaxima maxima;
+    maxima.find(logits);
+    std::vector<engine::Candidate> likeliest;
+    maxima.likeliest(40, likeliest);
+    std::vector<float> values;
+    engine::Ids ids;
+    for (const engine::Candidate& token : likeliest) {
+      values.push_back(static_cast<float>(token.weight));
+      ids.push_back(token.id);
+    }
+    engine::Sampler sampler(options);
+    for (int64_t i = 0; i < 200; ++i)
+      ASSERT_EQ(sampler.pick(engine::Likeliest{values, ids}, {0, i}), sampler.pick(logits, {0, i}));
+  }
+}
+
+TEST(Sampling, OptionsThatMeanNothingAreRefused) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const auto refused = [](const SamplingOptions& options, const std::string& name) {
+    return contains(user_error_of([&] { engine::check_sampling(options); }), name + " is ");
+  };
+  EXPECT_TRUE(refused({.temperature = -1}, "temperature"));
+  EXPECT_TRUE(refused({.temperature = kNan}, "temperature"));
+  EXPECT_TRUE(refused({.top_k = -1}, "top_k"));
+  EXPECT_TRUE(refused({.top_p = 0}, "top_p"));
+  EXPECT_TRUE(refused({.top_p = 1.5}, "top_p"));
+  EXPECT_TRUE(refused({.min_p = 1.5}, "min_p"));
+  EXPECT_TRUE(refused({.repetition_penalty = 0}, "repetition_penalty"));
+  EXPECT_TRUE(refused({.presence_penalty = kNan}, "presence_penalty"));
+  EXPECT_TRUE(refused({.frequency_penalty = -1e9}, "frequency_penalty"));
+  engine::check_sampling({.temperature = 1e30, .top_k = 2147483647, .min_p = 1});
 }
 
 TEST(Sampling, LogitsThatAreNotFiniteAreRefused) {

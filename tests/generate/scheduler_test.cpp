@@ -17,7 +17,21 @@ using engine::ScheduledRun;
 using engine::Scheduler;
 
 Demand of_tokens(int64_t tokens) { return {.tokens = tokens}; }
-Demand of_pages(std::vector<int64_t> pages) { return {.tokens = 1, .pages = std::move(pages)}; }
+
+// Pages that requests take when they enter and give back when they leave.
+struct PlayedPages {
+  int64_t free = 0;
+  std::map<RequestId, int64_t> needed{};
+  std::map<RequestId, int64_t> known{};
+
+  engine::Enter enter() {
+    return [this](RequestId request, int64_t) -> std::optional<int64_t> {
+      if (needed[request] > free) return std::nullopt;
+      free -= needed[request];
+      return known[request];
+    };
+  }
+};
 
 // "read 3@1[0,8) 4@0[0,2)." for parts, with a full stop after the last part of a prompt; "answer
 // 3@1" for tokens.
@@ -118,26 +132,36 @@ TEST(Scheduler, AnEncoderReadsItsInputAtOnce) {
   EXPECT_EQ(text_of(scheduler.next()), "read 1@1[15,18). 2@2[0,1).");
   EXPECT_EQ(text_of(scheduler.next()), "answer 0@0 1@1 2@2");
   EXPECT_EQ(text_of(scheduler.next()), "read 3@3[0,1).");
-  EXPECT_FALSE(scheduler.can_ever_run({.tokens = 1, .encoder_tokens = 21}));
 }
 
-TEST(Scheduler, EntersByThePagesThatItMayComeToNeed) {
-  Scheduler scheduler({.sequences = 8, .prefill_tokens = 8, .pages = {10, 4}});
-  scheduler.add(0, of_pages({6, 1}));
-  scheduler.add(1, of_pages({5, 1}));  // waits for pages of the first group
-  scheduler.add(2, of_pages({1, 1}));  // and is not overtaken
+TEST(Scheduler, EntersWhereThereArePages) {
+  PlayedPages pages{.free = 10, .needed = {{0, 6}, {1, 5}, {2, 1}, {3, 4}, {4, 1}}};
+  Scheduler scheduler({.sequences = 8, .prefill_tokens = 8}, pages.enter());
+  scheduler.add(0, of_tokens(1));
+  scheduler.add(1, of_tokens(1));  // waits for pages
+  scheduler.add(2, of_tokens(1));  // is not let in before it, though there are pages
   EXPECT_EQ(text_of(scheduler.next()), "read 0@0[0,1).");
   EXPECT_EQ(text_of(scheduler.next()), "answer 0@0");
   EXPECT_EQ(scheduler.waiting(), 2);
   scheduler.remove(0);
+  pages.free += 6;
   EXPECT_EQ(text_of(scheduler.next()), "read 1@0[0,1). 2@1[0,1).");
-  scheduler.add(3, of_pages({4, 2}));
-  scheduler.add(4, of_pages({0, 1}));  // waits for pages of the second group
+  scheduler.add(3, of_tokens(1));
+  scheduler.add(4, of_tokens(1));
   EXPECT_EQ(text_of(scheduler.next()), "answer 1@0 2@1");
   EXPECT_EQ(text_of(scheduler.next()), "read 3@2[0,1).");
-  EXPECT_TRUE(scheduler.can_ever_run(of_pages({10, 4})));
-  EXPECT_FALSE(scheduler.can_ever_run(of_pages({11, 0})));
-  EXPECT_FALSE(scheduler.can_ever_run(of_pages({0, 5})));
+  EXPECT_EQ(pages.free, 0);
+}
+
+TEST(Scheduler, WhatIsKnownIsNotRead) {
+  PlayedPages pages{.known = {{0, 6}, {1, 0}, {2, 11}}};
+  Scheduler scheduler({.sequences = 3, .prefill_tokens = 8}, pages.enter());
+  scheduler.add(0, of_tokens(9));
+  scheduler.add(1, of_tokens(7));
+  scheduler.add(2, of_tokens(12));
+  EXPECT_EQ(text_of(scheduler.next()), "read 0@0[6,9). 1@1[0,5)");
+  EXPECT_EQ(text_of(scheduler.next()), "answer 0@0");
+  EXPECT_EQ(text_of(scheduler.next()), "read 1@1[5,7). 2@2[11,12).");
 }
 
 TEST(Scheduler, NamesThoseWhoseTimeHasCome) {
@@ -158,7 +182,10 @@ TEST(Scheduler, NamesThoseWhoseTimeHasCome) {
 // against what the scheduler promises.
 class PlayedModel {
  public:
-  explicit PlayedModel(unsigned seed) : random_(seed) {}
+  explicit PlayedModel(unsigned seed)
+      : random_(seed), scheduler_({.sequences = 4, .prefill_tokens = kChunk}, pages_.enter()) {
+    pages_.free = kPages;
+  }
 
   // The runs, as text.
   std::string play(int64_t requests) {
@@ -170,7 +197,7 @@ class PlayedModel {
       read(run);
       answer(run);
       has_read_ = !run.parts.empty();
-      check_room();
+      check_places();
       log_ += text_of(run) + "\n";
     }
     return log_;
@@ -188,7 +215,8 @@ class PlayedModel {
   int64_t chance(size_t of) { return static_cast<int64_t>(random_() % of); }
 
   void arrive() {
-    const Demand demand{.tokens = 1 + chance(20), .pages = {chance(7), chance(4)}};
+    const Demand demand = of_tokens(1 + chance(20));
+    pages_.needed[told_] = chance(7);
     here_[told_].demand = demand;
     scheduler_.add(told_++, demand);
   }
@@ -199,6 +227,7 @@ class PlayedModel {
     if (place->second.sequence >= 0) {
       EXPECT_EQ(sequence, place->second.sequence);
     }
+    if (sequence) pages_.free += pages_.needed[place->first];
     here_.erase(place);
   }
 
@@ -234,22 +263,23 @@ class PlayedModel {
     }
   }
 
-  void check_room() {
-    std::vector<int64_t> pages{0, 0};
+  void check_places() {
     std::map<int64_t, RequestId> sequences;
-    for (const auto& [request, one] : here_) {
-      if (one.sequence < 0) continue;
-      EXPECT_TRUE(sequences.emplace(one.sequence, request).second);
-      for (size_t i = 0; i < pages.size(); ++i) pages[i] += one.demand.pages[i];
-    }
+    for (const auto& [request, one] : here_)
+      if (one.sequence >= 0) {
+        EXPECT_TRUE(sequences.emplace(one.sequence, request).second);
+      }
     EXPECT_LE(std::ssize(sequences), 4);
-    EXPECT_LE(pages[0], 12);
-    EXPECT_LE(pages[1], 5);
+    if (here_.empty()) {
+      EXPECT_EQ(pages_.free, kPages);
+    }
   }
 
+  static constexpr int64_t kPages = 12;
   static constexpr int64_t kChunk = 8;
   std::mt19937 random_;
-  Scheduler scheduler_{{.sequences = 4, .prefill_tokens = kChunk, .pages = {12, 5}}};
+  PlayedPages pages_;
+  Scheduler scheduler_;
   std::map<RequestId, Here> here_;
   RequestId told_ = 0;
   RequestId entered_ = -1;

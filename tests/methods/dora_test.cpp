@@ -30,7 +30,7 @@ Program forward(const char* model, program::DType compute) {
                                                     .segments = 2,
                                                     .head = models::Head::loss,
                                                     .outputs = 0,
-                                                    .cache_capacity = 0});
+                                                    .cache = {}});
 }
 
 LoraOptions dora() {

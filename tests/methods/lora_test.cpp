@@ -27,7 +27,7 @@ Program forward(const char* model = "smollm2-135m", models::Head head = models::
                           .segments = 2,
                           .head = head,
                           .outputs = head == models::Head::logits ? 4 : 0,
-                          .cache_capacity = 0});
+                          .cache = {}});
 }
 
 int64_t count_role(const Program& program, Role role) {

@@ -50,7 +50,7 @@ Program forward() {
                                                     .segments = 2,
                                                     .head = models::Head::loss,
                                                     .outputs = 0,
-                                                    .cache_capacity = 0});
+                                                    .cache = {}});
 }
 
 MethodOptions saving(std::vector<std::string> modules) {

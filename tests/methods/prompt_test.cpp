@@ -32,7 +32,7 @@ Program forward(const models::ModelConfig& config, const PromptOptions& options)
                                  .segments = 2,
                                  .head = models::Head::loss,
                                  .outputs = 0,
-                                 .cache_capacity = 0});
+                                 .cache = {}});
 }
 
 int64_t trained_elements(const Program& program) {

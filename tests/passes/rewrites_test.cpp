@@ -59,6 +59,29 @@ Program differentiated(std::initializer_list<const char*> names, bool accumulate
   return result;
 }
 
+// Keys in pages of a pool are of sequences that are only continued.
+TEST(Differentiate, RefusesAttentionWhoseKeysLieInPages) {
+  const Program forward = parse(R"(program forward
+tensor x (3, 4) f32 batch step
+tensor w (4, 4) f32 weight run
+tensor k (32, 4) f32 batch step
+tensor v (32, 4) f32 batch step
+tensor bounds (3, 2) i32 batch step
+tensor pages (3, 4) i32 batch step
+tensor head (6, 4) f32 weight run
+tensor targets (3) i32 batch step
+tensor inverse_tokens (1) f32 scalar step
+tensor losses (3) f32 scalar step
+tensor loss (1) f32 scalar step
+q (3, 4) f32 = matmul(x, w) {transpose_b}
+o (3, 4) f32, lse (1, 3) f32 = attention(q, k, v, bounds, bounds, pages) {heads 1, kv_heads 1, head_dim 4, paged, page_tokens 8}
+losses, loss = linear_cross_entropy(o, head, targets, inverse_tokens)
+)");
+  const std::vector<TensorId> trainable{forward.find("w")};
+  EXPECT_TRUE(testing::dies([&] { (void)differentiate(forward, trainable, {}); },
+                            "which is for inference alone"));
+}
+
 TEST(Differentiate, OnlyPathsThatReachSomethingTrainable) {
   // b trains: the loss reaches it through z and y; neither n, h nor x want a gradient.
   const Program result = differentiated({"b"});

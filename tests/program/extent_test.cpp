@@ -165,6 +165,32 @@ TEST(Extent, OfDecodingIsTheLengthOfTheCache) {
   EXPECT_EQ(all.bytes - of_batch.bytes, 2.0 * 2 * 6 * (192 - 52));
 }
 
+// Keys in pages: a sequence has as many as its row of the table has places, whatever the pool has.
+TEST(Extent, OfPagesIsWhatTablesHold) {
+  constexpr const char* kText =
+      "tensor q (%d, 12) bf16\ntensor k (64, 6) bf16\ntensor v (64, 6) bf16\n"
+      "tensor qb (3, 2) i32\ntensor kb (3, 2) i32\ntensor pages (3, 5) i32\n"
+      "o (%d, 12) bf16, lse (4, %d) f32 = attention(q, k, v, qb, kb, pages) "
+      "{heads 4, kv_heads 2, head_dim 3, paged, page_tokens 8%s}";
+  Batch decode(fmt::sprintf(kText, 3, 3, 3, ""));
+  EXPECT_EQ(capacity_of(decode.view()),
+            (Extent{.rows = 3, .keys = 120, .pairs = 120, .mean_segment_tokens = 40}));
+  EXPECT_EQ(decode.expected(full_rows(12)).keys, 36);
+  const Numbers queries{0, 1, 0, 0, 1, 3};
+  const Numbers keys{8, 40, 0, 0, 0, 7};
+  decode.with("q_bounds", queries).with("k_bounds", keys);
+  EXPECT_EQ(decode.extent(), counted(queries, keys, true, 0));
+  EXPECT_EQ(cost(decode.view(), {}).bytes - cost(decode.view(), decode.bounds()).bytes,
+            2.0 * 2 * 6 * (64 - 39))
+      << "of a pool of 64 rows";
+  // As many queries as the pool has rows are no training, and those of another stream no crossing.
+  for (const char* more : {"", ", causal false"}) {
+    const Batch prefill(fmt::sprintf(kText, 64, 64, 64, more));
+    EXPECT_TRUE(rate_key(prefill.view(), {}).form.cached) << more;
+    EXPECT_EQ(capacity_of(prefill.view()).keys, 120) << more;
+  }
+}
+
 // What a plan expects of a batch says nothing of bounds that last: whatever the segments of the
 // stream, all queries see all keys.
 TEST(Extent, OfBoundsThatLastIsAllRows) {

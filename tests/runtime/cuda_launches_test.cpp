@@ -90,14 +90,14 @@ class TinyDecoding {
   void set_inputs(int32_t token) {
     executor_.await_inputs(kDecode);
     for (int32_t i = 0; i < static_cast<int32_t>(spec_.shape.sequences); ++i) {
-      const auto first = static_cast<int32_t>(spec_.shape.capacity.decoder()) * i;
       input(program::kTokensName)[i] = 3 * i + token;
       input(program::kPositionsName)[i] = token;
-      input(program::kSlotsName)[i] = first + token;
+      input(program::kSlotsName)[i] = spec_.shape.page_tokens * i + token;
+      input(program::kPagesName)[i] = i;
       input(program::kOutputRowsName)[i] = i;
       for (const int32_t end : {0, 1}) {
         input(program::kQueryBoundsName)[2 * i + end] = i + end;
-        input(program::kKeyBoundsName)[2 * i + end] = first + end * (token + 1);
+        input(program::kKeyBoundsName)[2 * i + end] = end * (token + 1);
       }
     }
   }

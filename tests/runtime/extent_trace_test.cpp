@@ -132,12 +132,14 @@ struct Pass {
   Numbers slots;
   Numbers query_bounds;
   Numbers key_bounds;
+  Numbers pages;
 };
 
 void fill(Executor& executor, ProgramName program, const Pass& pass) {
   fill(executor, program, own_name(program, program::kSlotsName), pass.slots);
   fill(executor, program, own_name(program, program::kQueryBoundsName), pass.query_bounds);
   fill(executor, program, own_name(program, program::kKeyBoundsName), pass.key_bounds);
+  fill(executor, program, own_name(program, program::kPagesName), pass.pages);
 }
 
 void expect_pass(Executor& executor, const std::string& backend, ProgramName name, const Pass& pass,
@@ -173,12 +175,16 @@ TEST(ExtentTraces, OfPrefillAndDecode) {
     // Five tokens after seven, and the first of another sequence.
     expect_pass(
         executor, backend_name, ProgramName::prefill,
-        {.slots = {7, 8, 9, 10, 11, 48, -1, -1},
+        {.slots = {7, 8, 9, 10, 11, 64, -1, -1},
          .query_bounds = {0, 5, 5, 6},
-         .key_bounds = {0, 12, 48, 49}},
+         .key_bounds = {0, 12, 0, 1},
+         .pages = {0, 1}},
         {.rows = 6, .keys = 13, .pairs = 8 + 9 + 10 + 11 + 12 + 1, .mean_segment_tokens = 61. / 6});
     expect_pass(executor, backend_name, ProgramName::decode,
-                {.slots = {12, -1}, .query_bounds = {0, 1, 0, 0}, .key_bounds = {0, 13, 0, 0}},
+                {.slots = {12, -1},
+                 .query_bounds = {0, 1, 0, 0},
+                 .key_bounds = {0, 13, 0, 0},
+                 .pages = {0, -1}},
                 {.rows = 1, .keys = 13, .pairs = 13, .mean_segment_tokens = 13});
   }
 }

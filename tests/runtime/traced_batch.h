@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/token_streams.h"
+#include "models/forward/key_groups.h"
 #include "plan/job/job.h"
 #include "program/ir/tensor_names.h"
 #include "runtime/execution/executor.h"
@@ -52,30 +52,40 @@ inline void fill_bounds(const backends::Buffer& bounds, int64_t tokens) {
   }
 }
 
-// Of a pass over a cache: every sequence has tokens, which go to the cache's first slots and see
-// none but each other; of what an encoder left in the cache each sequence sees a token.
+// Segment i of n has row i, the last one also the rows after it, up to `rows`.
+inline void fill_rows(const backends::Buffer& bounds, int64_t rows) {
+  const auto segments = static_cast<int32_t>(bounds.elements() / 2);
+  for (int32_t i = 0; i < segments; ++i) {
+    bounds.as<int32_t>()[2 * i] = i;
+    bounds.as<int32_t>()[2 * i + 1] =
+        i + 1 == segments ? std::max(static_cast<int32_t>(rows), i + 1) : i + 1;
+  }
+}
+
+// Of a pass over caches: every sequence has tokens, and all have the same pages, the first ones of
+// each pool; of what an encoder left there each sequence sees a token.
 inline void fill_pass(const program::Program& program, runtime::Executor& executor) {
   const program::ProgramName name = typed_name(program);
-  for (const auto stream : {base::TokenStream::decoder, base::TokenStream::encoder}) {
-    const auto host_of = [&](std::string_view tensor) {
-      return program::host_name(program::own_name(name, program::stream_name(stream, tensor)));
+  for (const models::KeyPool& pool : executor.job().key_pools) {
+    const auto host_of = [&](std::string_view tensor) -> const backends::Buffer* {
+      const std::string host = program::host_name(program::own_name(name, tensor));
+      return program.find(host) == program::kNone ? nullptr : &executor.tensor(name, host);
     };
-    int32_t tokens = 0;  // that the pass has of this stream
-    if (const std::string slots = host_of(program::kSlotsName);
-        program.find(slots) != program::kNone) {
-      const backends::Buffer& buffer = executor.tensor(name, slots);
-      for (; tokens < buffer.elements(); ++tokens) buffer.as<int32_t>()[tokens] = tokens;
+    const backends::Buffer& pages = *host_of(models::group_name(pool.group, program::kPagesName));
+    const int64_t of_segment = pages.shape[1];
+    for (int64_t i = 0; i < pages.elements(); ++i)
+      pages.as<int32_t>()[i] = static_cast<int32_t>(i % of_segment % pool.pages);
+    const int64_t room = std::min(of_segment, pool.pages) * plan::InferenceShape{}.page_tokens;
+    int64_t tokens = 0;  // that the pass has of this stream
+    if (const auto* slots = host_of(models::group_name(pool.group, program::kSlotsName))) {
+      tokens = slots->elements();
+      for (int64_t i = 0; i < tokens; ++i)
+        slots->as<int32_t>()[i] = i < room ? static_cast<int32_t>(i) : -1;
     }
-    for (const auto tensor : {program::kQueryBoundsName, program::kKeyBoundsName}) {
-      const std::string bounds = host_of(tensor);
-      if (program.find(bounds) == program::kNone) continue;
-      const backends::Buffer& buffer = executor.tensor(name, bounds);
-      const auto sequences = static_cast<int32_t>(buffer.elements() / 2);
-      for (int32_t i = 0; i < sequences; ++i) {
-        buffer.as<int32_t>()[2 * i] = i;
-        buffer.as<int32_t>()[2 * i + 1] = i + 1 == sequences ? std::max(tokens, i + 1) : i + 1;
-      }
-    }
+    fill_rows(*host_of(models::group_name(pool.group, program::kKeyBoundsName)),
+              std::min(tokens, room));
+    const std::string queries = program::stream_name(pool.group.stream, program::kQueryBoundsName);
+    if (const auto* bounds = host_of(queries)) fill_rows(*bounds, tokens);
   }
 }
 

@@ -269,5 +269,26 @@ TEST(Jinja, NamesWhatIsWrongWithItsLine) {
         << source << ": " << error_of(source);
 }
 
+// Expected values: jinja2 with Environment(undefined=StrictUndefined, keep_trailing_newline=True).
+TEST(Jinja, KeepsLinesAndRefusesWhatIsUndefinedWhereItIsAsked) {
+  const TemplateRules rules{.subject = "a line", .trims_lines = false, .is_strict = true};
+  const auto rendered = [&](const std::string& source) {
+    return Template(source, "t", rules).render({{"d", Value::dict({})}}, 0).text;
+  };
+  EXPECT_EQ(rendered("a\n{% if true %}\n  {% if true %}b{% endif %}\n{% endif %}\n"),
+            "a\n\n  b\n\n");
+  EXPECT_EQ(rendered("{{ x is defined }}{{ x | default('d') }}"), "Falsed");
+  EXPECT_EQ(rendered("{{ 'a' if false }}{{ ('a' if false) ~ 'b' }}"), "b");
+  for (const char* source : {"{{ x }}", "{% for i in x %}{% endfor %}", "{% if x %}{% endif %}",
+                             "{{ 'a' ~ x }}", "{{ not x }}", "{{ 1 if x else 2 }}", "{{ d.x }}"}) {
+    try {
+      rendered(source);
+      ADD_FAILURE() << source;
+    } catch (const base::UserError& error) {
+      EXPECT_NE(std::string(error.what()).find("a line: "), std::string::npos) << error.what();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace snug::text::jinja

@@ -12,7 +12,8 @@
 
 #include "../base/captured_stream.h"
 #include "base/error.h"
-#include "engine/generator.h"
+#include "engine/cached_forward.h"
+#include "engine/engine.h"
 #include "golden_case.h"
 #include "program/ir/tensor_names.h"
 
@@ -46,16 +47,25 @@ std::vector<engine::Ids> prompts() {
   return {{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5}, {8, 9, 7}, {9, 3, 2, 3, 8, 4}, {6}, {2, 6, 4, 3}};
 }
 
-std::vector<engine::Generation> generate_all(runtime::Executor& executor,
-                                             const models::ModelConfig& model) {
-  engine::Generator generator(executor, model, shape());
-  return generator.run(prompts(), {.sampling = {}, .max_new_tokens = 12, .stop_ids = {}});
+std::vector<engine::Request> requests_of(const std::vector<engine::Ids>& prompts,
+                                         int64_t new_tokens) {
+  std::vector<engine::Request> requests;
+  for (const engine::Ids& prompt : prompts)
+    requests.push_back({.prompt = prompt, .max_new_tokens = new_tokens});
+  return requests;
 }
 
-std::vector<engine::Ids> ids_of(const std::vector<engine::Generation>& generations) {
+std::vector<engine::Ids> answers_of(engine::Engine& engine,
+                                    const std::vector<engine::Request>& requests) {
   std::vector<engine::Ids> ids;
-  for (const engine::Generation& generation : generations) ids.push_back(generation.ids);
+  for (const engine::Answer& answer : engine.answers(requests)) ids.push_back(answer.ids);
   return ids;
+}
+
+std::vector<engine::Ids> generate_all(runtime::Executor& executor,
+                                      const models::ModelConfig& model) {
+  engine::Engine engine(executor, model, shape());
+  return answers_of(engine, requests_of(prompts(), 12));
 }
 
 // The programs that ran since the last look.
@@ -122,14 +132,14 @@ TEST_P(SharedArena, StepsAreThoseOfAJobThatDoesNotGenerate) {
 TEST_P(SharedArena, GenerationFollowsTheWeights) {
   LoadedCase often = load(true);
   LoadedCase once = load(true);
-  const std::vector<engine::Ids> first = ids_of(generate_all(often.executor(), often.spec().model));
+  const std::vector<engine::Ids> first = generate_all(often.executor(), often.spec().model);
   for (int64_t number = 1; number <= kSteps; ++number) {
     step(often, number);
     step(once, number);
     if (number < kSteps) generate_all(often.executor(), often.spec().model);
   }
-  const std::vector<engine::Ids> last = ids_of(generate_all(often.executor(), often.spec().model));
-  EXPECT_EQ(last, ids_of(generate_all(once.executor(), once.spec().model)));
+  const std::vector<engine::Ids> last = generate_all(often.executor(), often.spec().model);
+  EXPECT_EQ(last, generate_all(once.executor(), once.spec().model));
   EXPECT_NE(first, last);
 }
 
@@ -156,19 +166,18 @@ TEST_P(SharedArena, FewSequencesDecodeAsInTheirOwnPrograms) {
   LoadedCase loaded = load(true);
   plan::InferenceShape one_size = shape();
   one_size.decode_sizes.clear();
-  engine::Generator by_size(loaded.executor(), loaded.spec().model, shape());
-  engine::Generator by_one(loaded.executor(), loaded.spec().model, one_size);
-  std::vector<engine::Ids> few = prompts();
-  few.resize(2);
-  const engine::GenerationOptions options{.sampling = {}, .max_new_tokens = 8, .stop_ids = {}};
+  engine::Engine by_size(loaded.executor(), loaded.spec().model, shape());
+  engine::Engine by_one(loaded.executor(), loaded.spec().model, one_size);
+  // Both prompts are in the first chunk.
+  std::vector<engine::Request> few = requests_of({{8, 9, 7}, {2, 6, 4, 3}}, 8);
   ProgramsRun programs;
   loaded.executor().set_observer(&programs);
-  const std::vector<engine::Ids> of_size = ids_of(by_size.run(few, options));
+  const std::vector<engine::Ids> of_size = answers_of(by_size, few);
   EXPECT_EQ(programs.take(), (std::set<std::string>{"prefill", "decode.2"}));
-  EXPECT_EQ(of_size, ids_of(by_one.run(few, options)));
+  EXPECT_EQ(of_size, answers_of(by_one, few));
   EXPECT_EQ(programs.take(), (std::set<std::string>{"prefill", "decode"}));
   few.resize(1);
-  by_size.run(few, options);
+  by_size.answers(few);
   EXPECT_EQ(programs.take(), (std::set<std::string>{"prefill", "decode.1"}));
   loaded.executor().set_observer(nullptr);
 }

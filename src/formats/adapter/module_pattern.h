@@ -1,14 +1,12 @@
 // A regular expression over full module names, as in PEFT's target_modules and exclude_modules when
-// they are a text: Python's syntax, where the whole name must match (re.fullmatch). PCRE2 runs it;
-// syntax that PCRE2 reads differently is translated or refused. Immutable; matches may be called
-// from any thread.
+// they are a text: Python's syntax, where the whole name must match (re.fullmatch). Immutable;
+// matches may be called from any thread.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 
-struct pcre2_real_code_8;
+#include "base/python_pattern.h"
 
 namespace snug::formats {
 
@@ -16,17 +14,14 @@ class ModulePattern {
  public:
   // Throws std::invalid_argument that says what is wrong with `pattern`, or what in it is not
   // supported.
-  explicit ModulePattern(const std::string& pattern);
+  explicit ModulePattern(const std::string& pattern)
+      : pattern_(pattern, base::PythonPattern::Where::whole) {}
 
   // Throws std::invalid_argument where matching exceeds the engine's limits.
-  bool matches(std::string_view module) const;
+  bool matches(std::string_view module) const { return pattern_.matches(module); }
 
  private:
-  struct Free {
-    void operator()(pcre2_real_code_8* code) const;
-  };
-  std::string written_;
-  std::unique_ptr<pcre2_real_code_8, Free> code_;
+  base::PythonPattern pattern_;
 };
 
 // Whether a text can only be an expression: names of modules consist of letters, digits, '_', '-'

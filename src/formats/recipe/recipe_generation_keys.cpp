@@ -88,12 +88,12 @@ void add_generation_keys(KeyTable& table) {
       .aliases({"stop_strings", "stop_sequences"})
       .whole_texts();
   table
-      .add<&Recipe::batch>(
-          "batch", "32",
-          "questions that are answered at once; for bench decode, copies of its prompt (default 1 "
-          "there)")
+      .add<&Recipe::batch>("batch", "32",
+                           "questions, or prompts of a file, that are answered side by side; for "
+                           "bench decode, copies "
+                           "of its prompt (default 1 there)")
       .range({.least = 1, .most = kMaxSequences})
-      .verbs(kEvaluate);
+      .verbs(kGenerate | kEvaluate);
   table
       .add<&Recipe::output>("output", "",
                             "the file that the answers are written to: a JSON object in each line")

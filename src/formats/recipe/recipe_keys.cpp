@@ -130,7 +130,7 @@ void add_data_keys(KeyTable& table) {
           "on_bad_record", OnBadRecord::skip,
           "a record that cannot be learned from: skip leaves it out and names it, up to "
           "max_skipped; error trains nothing and names all of them")
-      .verbs(kTraining | kEvaluate | kMerge);
+      .verbs(kTraining | kGenerate | kEvaluate | kMerge);
   table
       .add<&Recipe::max_skipped>(
           "max_skipped", "0.01",
@@ -143,7 +143,7 @@ void add_data_keys(KeyTable& table) {
           "ignore_fields", "",
           "fields of records and of their messages that are read as if they were not there")
       .computed("none")
-      .verbs(kTraining | kEvaluate | kMerge);
+      .verbs(kTraining | kGenerate | kEvaluate | kMerge);
   table
       .add<&Recipe::fields>("fields", "",
                             "which fields of the data stand for Snug's: {prompt: question, "
@@ -151,13 +151,13 @@ void add_data_keys(KeyTable& table) {
       .aliases({"column_map"})
       .computed("those that Snug knows")
       .pairs()
-      .verbs(kTraining | kEvaluate | kMerge);
+      .verbs(kTraining | kGenerate | kEvaluate | kMerge);
   table
       .add<&Recipe::roles>("roles", "",
                            "which roles the names in the data stand for: {customer: user}")
       .computed("those that Snug knows")
       .pairs()
-      .verbs(kTraining | kEvaluate | kMerge);
+      .verbs(kTraining | kGenerate | kEvaluate | kMerge);
   table
       .add<&Recipe::chat_template>("chat_template", "",
                                    "the chat template for messages: a name or a file")

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <variant>
@@ -45,7 +46,7 @@ class Forward : ForwardBuilder {
   }
 
  private:
-  bool has_cache() const { return options_.cache_capacity.decoder() > 0; }
+  bool has_cache() const { return !options_.cache.pools.empty(); }
 
   // Emits the encoder, whose output attention with `reads_encoder` reads.
   void encode() {
@@ -74,11 +75,30 @@ class Forward : ForwardBuilder {
       encoder_tokens_ = batch(kTokensName, {tokens()});
       if (rotates_rows_of(stream_)) encoder_positions_ = batch(kPositionsName, {tokens()});
       encoder_bounds_ = batch(kQueryBoundsName, {options_.segments, 2});
-      if (has_cache()) encoder_slots_ = batch(kSlotsName, {tokens()});
     }
-    encoder_key_bounds_ =
-        has_cache() ? batch(kKeyBoundsName, {options_.segments, 2}) : encoder_bounds_;
+    declare_groups();
     stream_ = base::TokenStream::decoder;
+  }
+
+  // The batch tensors of the current stream's groups of keys. A program that does not run the
+  // encoder writes no keys of its stream.
+  void declare_groups() {
+    for (const KeyPool& pool : options_.cache.pools) {
+      if (pool.group.stream != stream_) continue;
+      const auto of_group = [&](std::string_view name, const Shape& shape) {
+        return batch_named(group_name(pool.group, name), shape);
+      };
+      GroupInputs inputs{pool};
+      inputs.key_bounds = of_group(kKeyBoundsName, {options_.segments, 2});
+      if (!is_encoder() || runs_encoder()) inputs.slots = of_group(kSlotsName, {tokens()});
+      inputs.pages = of_group(kPagesName, {options_.segments, pages_of_sequence()});
+      groups_.push_back(inputs);
+    }
+  }
+
+  int64_t pages_of_sequence() const {
+    const int64_t page = options_.cache.page_tokens;
+    return (options_.cache.capacity[stream_] + page - 1) / page;
   }
 
   void declare_inputs() {
@@ -87,11 +107,7 @@ class Forward : ForwardBuilder {
     if (rotates_rows_of(stream_) || !stack_.positions.empty())
       positions_ = batch(kPositionsName, {tokens()});
     query_bounds_ = batch(kQueryBoundsName, {options_.segments, 2});
-    key_bounds_ = query_bounds_;
-    if (has_cache()) {
-      key_bounds_ = batch(kKeyBoundsName, {options_.segments, 2});
-      slots_ = batch(kSlotsName, {tokens()});
-    }
+    declare_groups();
     declare_frequencies();
   }
 
@@ -195,24 +211,37 @@ class Forward : ForwardBuilder {
     return heads;
   }
 
+  // The batch tensors of a group of keys, and its pages.
+  struct GroupInputs {
+    KeyPool pool;
+    TensorId key_bounds = kNone, slots = kNone, pages = kNone;
+  };
+
+  // Those that the block reads; nullptr without caches, and within the encoder.
+  const GroupInputs* group_of(const AttentionBlock& attention) const {
+    if (!has_cache() || is_encoder()) return nullptr;
+    const auto found = std::ranges::find(groups_, key_group(attention),
+                                         [](const GroupInputs& of) { return of.pool.group; });
+    SNUG_CHECK(found != groups_.end(), "no cache for a window of {}", attention.window);
+    return &*found;
+  }
+
   // Appends new rows, if there are any, to the layer's cache and returns the cache. Without a
-  // cache, and within the encoder, returns the rows themselves.
+  // group, returns the rows themselves.
   TensorId cached(TensorId new_rows, const AttentionBlock& attention, const char* name) {
-    if (!has_cache() || is_encoder()) return new_rows;
-    const auto keys_of =
-        attention.reads_encoder ? base::TokenStream::encoder : base::TokenStream::decoder;
-    const Shape shape{options_.cache_capacity[keys_of], attention.kv_heads * attention.head_dim};
+    const GroupInputs* group = group_of(attention);
+    if (group == nullptr) return new_rows;
+    const Shape shape{group->pool.pages * options_.cache.page_tokens,
+                      attention.kv_heads * attention.head_dim};
     const TensorId cache = declare(local_name(name), shape, options_.compute, Role::kv_cache,
                                    Lifetime::step, builder_.layer());
-    if (new_rows != kNone)
-      builder_.emit(CacheWrite{}, {new_rows, attention.reads_encoder ? encoder_slots_ : slots_}, {},
-                    {cache});
+    if (new_rows != kNone) builder_.emit(CacheWrite{}, {new_rows, group->slots}, {}, {cache});
     return cache;
   }
 
   TensorId key_bounds_of(const AttentionBlock& attention) const {
-    if (is_encoder()) return encoder_bounds_;
-    return attention.reads_encoder ? encoder_key_bounds_ : key_bounds_;
+    if (const GroupInputs* group = group_of(attention)) return group->key_bounds;
+    return is_encoder() || attention.reads_encoder ? encoder_bounds_ : query_bounds_;
   }
 
   // The longest segment of queries and keys; 0 (unknown) where queries and keys come from two
@@ -235,6 +264,8 @@ class Forward : ForwardBuilder {
     if (!attention.sinks.empty()) reads.push_back(weight(attention.sinks));
     const std::optional<RelativeBias>& bias = attention.relative_bias;
     if (bias) reads.push_back(weight_named(weight_name(bias->module)));
+    const GroupInputs* group = group_of(attention);
+    if (group != nullptr) reads.push_back(group->pages);
     builder_.emit(Attention{.heads = attention.heads,
                             .kv_heads = attention.kv_heads,
                             .head_dim = attention.head_dim,
@@ -248,7 +279,9 @@ class Forward : ForwardBuilder {
                             .max_distance = bias ? bias->max_distance : 0,
                             .segment_tokens = segment_tokens(attention),
                             .no_empty_segments = options_.no_empty_segments,
-                            .deterministic = options_.deterministic},
+                            .deterministic = options_.deterministic,
+                            .paged = group != nullptr,
+                            .page_tokens = group != nullptr ? options_.cache.page_tokens : 0},
                   std::move(reads), {o, lse});
     return linear(with_prompt(o, heads[0], attention), attention.output, "attention_output");
   }
@@ -292,10 +325,10 @@ class Forward : ForwardBuilder {
     return stream;
   }
 
-  TensorId encoder_tokens_ = kNone, encoder_bounds_ = kNone, encoder_key_bounds_ = kNone;
-  TensorId encoder_slots_ = kNone, encoder_positions_ = kNone, encoded_ = kNone;
-  TensorId tokens_ = kNone, positions_ = kNone, key_bounds_ = kNone;
-  TensorId slots_ = kNone;
+  TensorId encoder_tokens_ = kNone, encoder_bounds_ = kNone;
+  TensorId encoder_positions_ = kNone, encoded_ = kNone;
+  TensorId tokens_ = kNone, positions_ = kNone;
+  std::vector<GroupInputs> groups_;
 };
 
 }  // namespace

@@ -3,10 +3,11 @@
 // follow.
 #pragma once
 
-#include <string>
+#include <vector>
 
 #include "base/token_streams.h"
 #include "models/blocks.h"
+#include "models/forward/key_groups.h"
 #include "program/ir/program.h"
 #include "program/ir/program_name.h"
 
@@ -18,6 +19,13 @@ enum class Head : uint8_t {
   // `logits` (outputs, vocab) f32 of the rows that `output_rows` names; with `candidates`, the
   // likeliest of each row: `likeliest.logits`, `likeliest.ids` (outputs, candidates).
   logits,
+};
+
+// The caches of keys and values: pools of pages, which sequences have by a table.
+struct CacheOptions {
+  std::vector<KeyPool> pools{};           // of key_groups(stack); empty: there are no caches
+  int32_t page_tokens = 0;                // a power of two
+  base::PerStream<int64_t> capacity = 0;  // the most tokens of a sequence
 };
 
 struct ForwardOptions {
@@ -39,9 +47,7 @@ struct ForwardOptions {
   double router_loss = 0;  // the factor of the loss that balances experts; 0: no such loss
   int64_t outputs = 0;     // rows of logits, for Head::logits
   int64_t candidates = 0;  // the number of likeliest tokens to select; 0: none
-  // Rows of each stream's key and value caches; 0: no cache, so that keys come from this batch
-  // only.
-  base::PerStream<int64_t> cache_capacity = 0;
+  CacheOptions cache{};    // without caches, keys come from this batch only
 };
 
 // The program reads the weights by name, and these batch tensors of lifetime step: `tokens` and,
@@ -49,11 +55,12 @@ struct ForwardOptions {
 // (segments, 2) i32. A loss also reads `targets` (tokens) i32 and `inverse_tokens` (1) f32. Where
 // experts are balanced (program/kinds/expert/balance_loss.h), it also reads
 // `inverse_document_tokens` (1) f32 and writes `router_loss` (1). Logits read `output_rows`
-// (outputs) i32. With a cache, it reads `slots` (tokens) i32 and the caches `layers.N.key_cache`
-// and `layers.N.value_cache` (capacity, kv_heads * head_dim); without one, key_bounds is
-// query_bounds. An encoder reads tensors of its own stream (program/ir/tensor_names.h); with
-// caches, its `slots` and `key_bounds` refer to the caches of cross-attention,
-// `layers.N.cross_key_cache` and `layers.N.cross_value_cache`. A block with a prompt reads the
+// (outputs) i32. An encoder reads tensors of its own stream (program/ir/tensor_names.h). Without
+// caches, key_bounds is query_bounds. With caches, each group of keys has its own `slots` (tokens),
+// `key_bounds` (segments, 2) and `pages` (segments, pages of a sequence) i32, named by group_name
+// (models/forward/key_groups.h), and each layer the caches `layers.N.key_cache` and
+// `layers.N.value_cache` (rows of the pages, kv_heads * head_dim), or `layers.N.cross_key_cache`
+// and `layers.N.cross_value_cache` of what the encoder has written. A block with a prompt reads the
 // prompt's vectors and gates, of role adapter (models/forward/prompt_names.h), and
 // `prompt_query_bounds` and `prompt_key_bounds` (1, 2) i32 of lifetime run, which are [0, tokens)
 // and [0, vectors of the prompt).

@@ -39,8 +39,11 @@ std::string ForwardBuilder::input_name(std::string_view name) const {
 }
 
 TensorId ForwardBuilder::batch(std::string_view name, const Shape& shape) {
-  const TensorId id = declare(input_name(stream_name(stream_, name)), shape, DType::i32,
-                              Role::batch, Lifetime::step);
+  return batch_named(stream_name(stream_, name), shape);
+}
+
+TensorId ForwardBuilder::batch_named(std::string_view name, const Shape& shape) {
+  const TensorId id = declare(input_name(name), shape, DType::i32, Role::batch, Lifetime::step);
   builder_.tensor(id).stream = stream_;
   return id;
 }

@@ -28,6 +28,8 @@ class ForwardBuilder {
   // so.
   std::string input_name(std::string_view name) const;
   TensorId batch(std::string_view name, const program::Shape& shape);
+  // A batch tensor of the current stream by its whole name.
+  TensorId batch_named(std::string_view name, const program::Shape& shape);
   void declare_weights();
 
   // The tokens of the current stream.

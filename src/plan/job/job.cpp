@@ -11,6 +11,7 @@
 #include "models/weights.h"
 #include "passes/memory/hoist.h"
 #include "passes/memory/layout_sizes.h"
+#include "plan/job/generating_programs.h"
 #include "plan/job/storage_programs.h"
 #include "plan/job/training_programs.h"
 #include "program/ir/tensor_names.h"
@@ -78,55 +79,6 @@ void append(Job& job, std::vector<Program> programs, bool verify) {
         SNUG_CHECK(false, "program {}: {}", program.name, problem);
     job.programs.push_back(std::move(program));
   }
-}
-
-// A program that generates: `tokens` of each stream, for at most `segments` sequences.
-struct GeneratingForward {
-  program::ProgramKey key;
-  base::PerStream<int64_t> tokens = 0;
-  int64_t segments = 0;
-  int64_t outputs = 0;  // rows of logits
-};
-
-// The programs for generation: prefill, and a decode program for each size.
-std::vector<GeneratingForward> generating_forwards(const InferenceShape& shape, bool has_encoder) {
-  base::PerStream<int64_t> prompt = shape.prefill_tokens;
-  if (has_encoder) prompt = {shape.prefill_tokens, shape.encoder_tokens};
-  const int64_t outputs = shape.all_logits ? shape.prefill_tokens : shape.sequences;
-  std::vector<GeneratingForward> forwards{{ProgramName::prefill, prompt, shape.sequences, outputs}};
-  if (shape.all_logits) return forwards;
-  for (const int32_t size : shape.decode_sizes)
-    forwards.push_back({{ProgramName::decode, size}, size, size, size});
-  forwards.push_back({ProgramName::decode, shape.sequences, shape.sequences, shape.sequences});
-  return forwards;
-}
-
-Program generating_program(const GeneratingForward& forward, const models::Stack& stack,
-                           const InferenceShape& shape, program::DType compute) {
-  return models::forward(
-      stack,
-      {.program = forward.key,
-       .own_inputs = true,
-       .compute = compute,
-       .tokens = forward.tokens,
-       .segments = forward.segments,
-       .sequence_tokens = shape.capacity.decoder(),
-       .head = models::Head::logits,
-       .outputs = forward.outputs,
-       .candidates = shape.candidates,
-       .cache_capacity = shape.capacity.map([&](int64_t each) { return shape.sequences * each; })});
-}
-
-// The results that the host reads.
-std::vector<Tensor> generated_results(const Program& program, const GeneratingForward& forward,
-                                      const InferenceShape& shape) {
-  std::vector<std::string_view> names{program::kLogitsName};
-  if (shape.candidates > 0) names = {program::kLikeliestLogitsName, program::kLikeliestIdsName};
-  std::vector<Tensor> results;
-  results.reserve(names.size());
-  for (const std::string_view name : names)
-    results.push_back(tensor_of(program, own_name(forward.key, name)));
-  return results;
 }
 
 class TrainingPlanner {
@@ -201,7 +153,7 @@ class TrainingPlanner {
                                    .head = models::Head::loss,
                                    .router_loss = router_loss,
                                    .outputs = 0,
-                                   .cache_capacity = 0});
+                                   .cache = {}});
   }
 
   Program adapted_forward(ProgramName name, bool is_training, double router_loss = 0) const {
@@ -314,11 +266,9 @@ class TrainingPlanner {
   // Here nothing is hoisted (passes/memory/hoist.h), since results computed from weights become
   // invalid when the weights train.
   void add_generation(const InferenceShape& shape) {
-    for (const GeneratingForward& each : generating_forwards(shape, spec_.model.has_encoder())) {
-      const Program forward =
-          adapted(generating_program(each, adapted_stack_, shape, spec_.compute), spec_, false);
-      add(pipeline_.plain(forward, generated_results(forward, each, shape)));
-    }
+    for (const GeneratingProgram& each : generating_programs(adapted_stack_, shape, spec_.compute))
+      add(pipeline_.plain(adapted(each.program, spec_, false), each.results));
+    job_.key_pools = key_pools(shape, adapted_stack_);
   }
 
   const TrainingSpec& spec_;
@@ -373,13 +323,11 @@ Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
   if (spec.method) job.method = *spec.method;
   const models::Stack stack = adapted_stack(spec);
   Program once;
-  for (const GeneratingForward& each : generating_forwards(spec.shape, spec.model.has_encoder())) {
-    passes::Hoisted hoisted = passes::hoist(
-        adapted(generating_program(each, stack, spec.shape, spec.compute), spec, false));
+  for (const GeneratingProgram& each : generating_programs(stack, spec.shape, spec.compute)) {
+    passes::Hoisted hoisted = passes::hoist(adapted(each.program, spec, false));
     // All programs hoist the same tensors, except that only the first has the encoder's.
     if (once.operations.empty()) once = std::move(hoisted.once);
-    job.programs.push_back(
-        pipeline.plain(hoisted.program, generated_results(hoisted.program, each, spec.shape)));
+    job.programs.push_back(pipeline.plain(hoisted.program, each.results));
   }
   if (!once.operations.empty()) job.programs.push_back(pipeline.plain(once));
   const Origin origin{.model = spec.model,
@@ -389,6 +337,7 @@ Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
                       .adapter_rows = spec.lora.token_rows};
   append(job, loading_programs(job, origin, target), spec.verify);
   job.layout = passes::layout(job.programs, target.alignment_bytes());
+  job.key_pools = key_pools(spec.shape, stack);
   job.passes = pipeline.records();
   job.compute = spec.compute;
   job.parameters = models::parameter_count(spec.model);

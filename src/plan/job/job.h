@@ -12,26 +12,15 @@
 #include "methods/objective.h"
 #include "methods/update.h"
 #include "models/config/config.h"
+#include "models/forward/key_groups.h"
 #include "passes/memory/layout.h"
 #include "passes/pipeline.h"
+#include "plan/job/inference_shape.h"
 #include "plan/spec/adapter_widths.h"
 #include "program/ir/program.h"
 #include "program/ir/program_name.h"
 
 namespace snug::plan {
-
-// The sizes of the programs that generate.
-struct InferenceShape {
-  int64_t sequences = 1;                  // generated in parallel
-  base::PerStream<int64_t> capacity = 0;  // tokens per sequence, prompt and answer
-  int64_t prefill_tokens = 0;             // the most prompt tokens that one prefill takes
-  int64_t encoder_tokens = 0;             // capacity of whole prompts for an encoder in one prefill
-  bool all_logits = false;  // for scoring: logits of every prefill token, not only of the last
-  int64_t candidates = 0;   // likeliest tokens of each row that go to the host; 0: all logits do
-  // Numbers of sequences, ascending and below `sequences`, for which there are decode programs of
-  // their own: a step runs the smallest program that holds all active sequences.
-  std::vector<int32_t> decode_sizes{};
-};
 
 // Everything that planning a training job needs: the recipe's settings without file paths.
 struct TrainingSpec {
@@ -110,6 +99,8 @@ struct Job {
   program::DType compute = program::DType::bf16;  // of frozen weights and of products
   int64_t parameters = 0;                         // of the base model and the adapter together
   int64_t trainable_parameters = 0;
+  // The pools of the caches of programs that generate; empty: there are none.
+  std::vector<models::KeyPool> key_pools{};
 
   // nullptr if the job has no such program.
   const program::Program* find(const program::ProgramKey& key) const;

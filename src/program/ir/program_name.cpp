@@ -7,8 +7,8 @@
 namespace snug::program {
 
 std::string name_of(const ProgramKey& key) {
-  if (key.sequences == 0) return std::string(name_of(key.name));
-  return fmt::format("{}.{}", name_of(key.name), key.sequences);
+  if (key.size == 0) return std::string(name_of(key.name));
+  return fmt::format("{}.{}", name_of(key.name), key.size);
 }
 
 std::optional<ProgramKey> program_key(std::string_view name) {
@@ -17,11 +17,11 @@ std::optional<ProgramKey> program_key(std::string_view name) {
   if (!word) return std::nullopt;
   ProgramKey key(*word);
   if (dot == std::string_view::npos) return key;
-  if (*word != ProgramName::decode || dot + 1 == name.size() || name[dot + 1] == '0')
-    return std::nullopt;
+  const bool has_sizes = *word == ProgramName::prefill || *word == ProgramName::decode;
+  if (!has_sizes || dot + 1 == name.size() || name[dot + 1] == '0') return std::nullopt;
   const char* end = name.data() + name.size();
-  const auto [rest, error] = std::from_chars(name.data() + dot + 1, end, key.sequences);
-  if (error != std::errc() || rest != end || key.sequences <= 0) return std::nullopt;
+  const auto [rest, error] = std::from_chars(name.data() + dot + 1, end, key.size);
+  if (error != std::errc() || rest != end || key.size <= 0) return std::nullopt;
   return key;
 }
 

@@ -49,14 +49,15 @@ constexpr auto words_of(ProgramName /*type*/) {
 
 constexpr std::string_view name_of(ProgramName name) { return base::word_of(name); }
 
-// Identifies a program of a job by its name and, where a job has several of the same name, by its
-// capacity of sequences: `decode` holds all sequences of the job, `decode.8` at most 8.
+// Identifies a program of a job by its name and, where a job has several of the same name, by the
+// most rows that it appends: `decode` and `prefill` are the largest ones, `decode.8` appends a
+// token each to at most 8 sequences, `prefill.128` at most 128 tokens.
 struct ProgramKey {
   ProgramName name{};
-  int32_t sequences = 0;  // 0: all
+  int32_t size = 0;  // 0: of the largest one, or of the only one
 
-  constexpr ProgramKey(ProgramName of, int32_t for_sequences = 0)  // NOLINT: most have no number
-      : name(of), sequences(for_sequences) {}
+  constexpr ProgramKey(ProgramName of, int32_t of_size = 0)  // NOLINT: most have no number
+      : name(of), size(of_size) {}
   bool operator==(const ProgramKey&) const = default;
 };
 std::string name_of(const ProgramKey& key);

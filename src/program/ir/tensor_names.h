@@ -21,6 +21,8 @@ inline constexpr std::string_view kAnswerBoundsName = "answer_bounds";
 inline constexpr std::string_view kLabelsName = "labels";
 inline constexpr std::string_view kKeyBoundsName = "key_bounds";
 inline constexpr std::string_view kSlotsName = "slots";
+// The pages of caches that each segment has (program/kinds/attention/attention.h).
+inline constexpr std::string_view kPagesName = "pages";
 inline constexpr std::string_view kOutputRowsName = "output_rows";
 
 // Numbers that the host sets.

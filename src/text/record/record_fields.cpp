@@ -109,9 +109,13 @@ std::vector<std::string> RecordFields::ignored() const {
   return names;
 }
 
+bool RecordFields::is_used(std::string_view key) const {
+  return std::find(used_.begin(), used_.end(), key) != used_.end();
+}
+
 void RecordFields::judge_unused(const Judge& judge) const {
   for (const auto& [key, value] : document_.items()) {
-    if (std::find(used_.begin(), used_.end(), key) != used_.end()) continue;
+    if (is_used(key)) continue;
     if (const std::string why = judge(key, value); !why.empty()) fail(why);
   }
 }

@@ -61,6 +61,7 @@ class RecordFields {
   std::vector<std::string> ignored() const;
   // Counts a field as used that is read in another way, or leaves one of a message unused.
   void use(std::string_view key) const { used_.emplace_back(key); }
+  bool is_used(std::string_view key) const;
   void leave(std::string_view message_key) const { left_.emplace_back(message_key); }
 
   // Throws RecordError for what `judge` says of a field that nothing has used: why the record is

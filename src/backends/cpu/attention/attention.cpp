@@ -60,8 +60,7 @@ class ForwardTasks {
 // The scale must be positive, since the kernels find the largest score of a row before they apply
 // it.
 bool supports(const Attention& attention, const program::OperationView& view, const CpuContext&) {
-  return !attention.paged && attention.scale > 0 &&
-         of_one_type(view, {Attention::kK, Attention::kV, Attention::kO}) &&
+  return attention.scale > 0 && of_one_type(view, {Attention::kK, Attention::kV, Attention::kO}) &&
          (!attention.sinks || of_one_type(view, {Attention::kSinks}));
 }
 
@@ -85,8 +84,7 @@ std::unique_ptr<Prepared> prepare(const Attention& attention, const program::Ope
 int64_t workspace_bytes(const Attention& attention, const program::OperationView& view,
                         const CpuContext& context) {
   const program::Tensor& q = view[Attention::kQ];
-  const int64_t tables =
-      table_shape_of(attention, q.shape[0], view[Attention::kK].shape[0]).bytes();
+  const int64_t tables = table_shape_of(attention, q.shape[0], most_keys(attention, view)).bytes();
   if (q.shape[0] <= attention.kernel.few_queries) return tables;
   const int64_t group = attention.heads / attention.kv_heads;
   return tables +
@@ -94,10 +92,47 @@ int64_t workspace_bytes(const Attention& attention, const program::OperationView
                                group, attention.head_dim);
 }
 
+// The tables of pages of all segments, if there are any.
+class PageTables {
+ public:
+  PageTables(const Attention& attention, const Invocation& invocation, const Segments& segments)
+      : page_tokens_(attention.page_tokens) {
+    if (!attention.paged) return;
+    tables_ = integers_in(invocation, Attention::kPages).data();
+    pages_ = invocation[Attention::kPages].shape[1];
+    const int64_t pool = invocation[Attention::kK].shape[0] / page_tokens_;
+    for (int64_t segment = 0; segment < segments.count(); ++segment)
+      if (segments.queries(segment).size() > 0) check(segment, segments.keys(segment), pool);
+  }
+
+  // Of a segment, whose keys begin at `first`.
+  KeyPages of(int64_t segment, int64_t first) const {
+    if (tables_ == nullptr) return {nullptr, 0, 0};
+    return {tables_ + segment * pages_, page_tokens_, first};
+  }
+
+ private:
+  void check(int64_t segment, Range keys, int64_t pool) const {
+    if (keys.size() == 0) return;
+    SNUG_CHECK(keys.begin >= 0 && keys.end <= pages_ * page_tokens_,
+               "keys [{}, {}) of a segment that has {} pages of {}", keys.begin, keys.end, pages_,
+               page_tokens_);
+    for (int64_t page = keys.begin / page_tokens_; page * page_tokens_ < keys.end; ++page) {
+      const int32_t place = tables_[segment * pages_ + page];
+      SNUG_CHECK(place >= 0 && place < pool, "page {} of {}", place, pool);
+    }
+  }
+
+  int64_t page_tokens_;
+  const int32_t* tables_ = nullptr;
+  int64_t pages_ = 0;
+};
+
 // The operands of a forward pass.
 struct ForwardTensors {
-  ForwardTensors(const Attention& attention, const Invocation& invocation)
+  ForwardTensors(const Attention& attention, const Invocation& invocation, const Segments& segments)
       : biases(attention, invocation),
+        pages(attention, invocation, segments),
         q(rows_of(invocation[Attention::kQ])),
         k(rows_of(invocation[Attention::kK])),
         v(rows_of(invocation[Attention::kV])),
@@ -105,6 +140,7 @@ struct ForwardTensors {
         lse(rows_of(invocation[Attention::kLse])),
         sinks(attention.sinks ? one_row_of(invocation[Attention::kSinks]) : Rows{}) {}
   ScoreBiases biases;
+  PageTables pages;
   Rows q, k, v, o, lse;
   Rows sinks;  // one row with the sinks of all heads; its data is null if there are none
 
@@ -119,12 +155,14 @@ struct ForwardTensors {
     const Range keys = segments.keys(task.segment);
     const int64_t d = attention.head_dim;
     const int64_t head = task.kv_head * (attention.heads / attention.kv_heads);
+    const int64_t first_row = attention.paged ? 0 : keys.begin;
     return {.form = form_of(attention, queries, keys, biases, head),
             .begin = task.queries.begin,
             .end = task.queries.end,
             .q = {q.at(queries.begin, head * d), q.stride},
-            .k = {k.at(keys.begin, task.kv_head * d), k.stride},
-            .v = {v.at(keys.begin, task.kv_head * d), v.stride},
+            .k = {k.at(first_row, task.kv_head * d), k.stride},
+            .v = {v.at(first_row, task.kv_head * d), v.stride},
+            .pages = pages.of(task.segment, keys.begin),
             .o = o.at(queries.begin, head * d),
             .o_stride = o.stride,
             .lse = reinterpret_cast<float*>(lse.at(head, queries.begin)),
@@ -135,9 +173,9 @@ struct ForwardTensors {
 };
 
 void run(const Attention& attention, const Invocation& invocation, CpuContext& context) {
-  const ForwardTensors tensors(attention, invocation);
-  const Element element = tensors.q.element;
   const Segments segments(attention, invocation);
+  const ForwardTensors tensors(attention, invocation, segments);
+  const Element element = tensors.q.element;
   segments.for_each_query_gap(tensors.q.rows, [&](Range gap) { tensors.zero_queries(gap); });
   const AttentionTileKernels& kernels = *context.kernels.attention_tile;
   const int64_t group = attention.heads / attention.kv_heads;

@@ -98,7 +98,7 @@ class ScoreBiases {
   template <typename Attributes>
   ScoreBiases(const Attributes& attention, const Invocation& invocation)
       : shape_(table_shape_of(attention, invocation[Attributes::kQ].shape[0],
-                              invocation[Attributes::kK].shape[0])),
+                              most_keys(attention, invocation))),
         slopes_(slopes_of(attention, invocation)) {
     if (!attention.relative_bias) return;
     tables_ = reinterpret_cast<float*>(invocation.workspace.data);

@@ -59,7 +59,7 @@ template <typename Attributes>
 std::unique_ptr<Prepared> prepare_biases(const Attributes& attention,
                                          const program::OperationView& view) {
   const int64_t q_tokens = view[Attributes::kQ].shape[0];
-  const int64_t k_tokens = view[Attributes::kK].shape[0];
+  const int64_t k_tokens = most_keys(attention, view);
   return prepare_biases(
       BiasForm{.heads = attention.heads,
                .causal = attention.causal,

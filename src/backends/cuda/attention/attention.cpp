@@ -54,7 +54,7 @@ template <typename Attributes>
 BiasScratch scratch_of_bias(const Attributes& attention, const Invocation& invocation) {
   if (!attention.relative_bias) return {};
   return bias_scratch_of(attention, invocation[Attributes::kBias].shape[0],
-                         invocation[Attributes::kQ].shape[0], invocation[Attributes::kK].shape[0]);
+                         invocation[Attributes::kQ].shape[0], most_keys(attention, invocation));
 }
 
 // Queues the kernel that fills the tables of a bias, in scratch from `first` on, and passes their
@@ -69,7 +69,8 @@ void begin_biases(const Attributes& attention, const Invocation& invocation, std
   const BiasScratch scratch = scratch_of_bias(attention, invocation);
   auto* tables = reinterpret_cast<float*>(first + scratch.tables);
   auto* begins = reinterpret_cast<int32_t*>(first + scratch.begins);
-  const int64_t reach = bias_reach(attention.max_distance, shape.q_tokens, shape.k_tokens);
+  const int64_t reach =
+      bias_reach(attention.max_distance, shape.q_tokens, most_keys(attention, invocation));
   const DistanceBiases biases{
       .zero = tables + reach,
       .head_step = bias_places(reach),
@@ -89,18 +90,31 @@ void begin_biases(const Attributes& attention, const Invocation& invocation, std
   ranges.shape.diagonals = ranges.diagonals;
 }
 
-// Scratch: the ranges of keys, those of queries, delta, then the scratch of a bias
-// (backends/cuda/attention/attention_needs.cpp).
+KeyPages pages_of(const Attention& attention, const Invocation& invocation) {
+  if (!attention.paged) return {};
+  const Buffer& pages = invocation[Attention::kPages];
+  return {.table = integers_of(pages),
+          .pages = static_cast<int32_t>(pages.shape[1]),
+          .page_tokens = attention.page_tokens,
+          .places = key_places(most_keys(attention, invocation))};
+}
+KeyPages pages_of(const AttentionGrad& /*grad*/, const Invocation& /*invocation*/) { return {}; }
+
+// Scratch: the ranges of keys, those of queries or with pages the rows of keys, delta, then the
+// scratch of a bias (backends/cuda/attention/attention_needs.cpp).
 template <typename Attributes>
 RangesRun ranges_run(const Attributes& attention, const Invocation& invocation, int64_t q_tokens,
                      int64_t k_tokens) {
   auto* ranges = invocation.workspace.as<TokenRange>();
-  return {.shape = {attention_form_of(attention), q_tokens, k_tokens},
+  const KeyPages pages = pages_of(attention, invocation);
+  auto* rows = reinterpret_cast<int32_t*>(ranges + q_tokens);
+  return {.shape = {attention_form_of(attention), q_tokens, k_tokens, pages},
           .segments = invocation[Attributes::kQBounds].shape.rows(),
           .q_bounds = integers_of(invocation[Attributes::kQBounds]),
           .k_bounds = integers_of(invocation[Attributes::kKBounds]),
           .keys = ranges,
-          .queries = ranges + q_tokens};
+          .queries = ranges + q_tokens,
+          .rows = pages.table == nullptr ? nullptr : rows};
 }
 
 // Fails a CHECK where the decisions of either form do not select exactly one kernel, or select one
@@ -194,15 +208,19 @@ void run(const Attention& attributes, const Invocation& invocation, CudaContext&
   if (is_by_library(attributes)) return run_cudnn(attributes, invocation, context);
   const Matrix q = matrix_of(invocation[Attention::kQ]);
   const Matrix k = matrix_of(invocation[Attention::kK]);
-  RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
+  const int64_t numbers = key_numbers(attributes, invocation[Attention::kQBounds].shape.rows(),
+                                      most_keys(attributes, invocation));
+  RangesRun ranges = ranges_run(attributes, invocation, q.rows, numbers);
   if (attributes.kernel.splits > 0) return run_in_splits(attributes, ranges, invocation, context);
-  begin_biases(attributes, invocation, reinterpret_cast<std::byte*>(ranges.queries + k.rows),
-               ranges, context);
+  begin_biases(attributes, invocation,
+               invocation.workspace.data + key_ranges_bytes(attributes, q.rows, numbers), ranges,
+               context);
   find_ranges(ranges, context.stream.get());
   const Matrix v = matrix_of(invocation[Attention::kV]);
   const AttentionRun run{.shape = ranges.shape,
                          .keys = ranges.keys,
                          .queries = ranges.queries,
+                         .rows = ranges.rows,
                          .q = q.operand,
                          .k = k.operand,
                          .v = v.operand,

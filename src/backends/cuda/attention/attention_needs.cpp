@@ -131,13 +131,24 @@ constexpr int64_t kMaxSplits = 64;
 
 }  // namespace
 
+int64_t key_numbers(const Attention& attention, int64_t segments, int64_t most_keys) {
+  return attention.paged ? segments * key_places(most_keys) : most_keys;
+}
+
+int64_t key_ranges_bytes(const Attention& attention, int64_t q_tokens, int64_t key_numbers) {
+  if (!attention.paged) return ranges_bytes(q_tokens, key_numbers);
+  return ranges_bytes(q_tokens, 0) + key_numbers * int64_t{sizeof(int32_t)};
+}
+
 SplitShape split_shape(const Attention& attention, const program::OperationView& view) {
+  const int64_t segments = view[Attention::kQBounds].shape[0];
+  const int64_t keys = most_keys(attention, view);
   return {.heads = attention.heads,
           .kv_heads = attention.kv_heads,
           .head_dim = attention.head_dim,
           .q_tokens = view[Attention::kQ].shape[0],
-          .k_tokens = view[Attention::kK].shape[0],
-          .segments = view[Attention::kQBounds].shape[0]};
+          .k_tokens = attention.paged ? segments * keys : keys,
+          .segments = segments};
 }
 
 int64_t attention_splits(const SplitShape& shape, const Card& card) {
@@ -156,10 +167,10 @@ int64_t attention_splits_bytes(const SplitShape& shape, int64_t splits) {
 }
 
 bool suits_cudnn(const Attention& attention, const OperationView& view, const Card& card) {
-  return all_suit_cudnn(
-      attention, view,
-      {&view[Attention::kQ], &view[Attention::kK], &view[Attention::kV], &view[Attention::kO]},
-      card);
+  return !attention.paged && all_suit_cudnn(attention, view,
+                                            {&view[Attention::kQ], &view[Attention::kK],
+                                             &view[Attention::kV], &view[Attention::kO]},
+                                            card);
 }
 
 // The gradient is only assigned to cuDNN for head widths that were verified on a GPU.
@@ -222,8 +233,7 @@ static_assert(attention_shared_bytes(kMaxHeadDim) <= kLeastSharedBytes);
 static_assert(attention_grad_shared_bytes(kMaxHeadDim) <= kLeastSharedBytes);
 
 bool supports(const Attention& attention, const OperationView& view, const Card&) {
-  return !attention.paged && attention.head_dim <= kMaxHeadDim &&
-         has_known_buckets(attention, view);
+  return attention.head_dim <= kMaxHeadDim && has_known_buckets(attention, view);
 }
 
 bool supports(const AttentionGrad& grad, const OperationView& view, const Card& card) {
@@ -258,7 +268,7 @@ template <typename Attributes>
 int64_t bias_bytes(const Attributes& attention, const OperationView& view) {
   if (!attention.relative_bias) return 0;
   return bias_scratch_of(attention, view[Attributes::kBias].shape[0], view[Attributes::kQ].shape[0],
-                         view[Attributes::kK].shape[0])
+                         most_keys(attention, view))
       .bytes;
 }
 
@@ -267,7 +277,9 @@ int64_t workspace_bytes(const Attention& attention, const OperationView& view, c
     return attention_splits_bytes(split_shape(attention, view), attention.kernel.splits) +
            bias_bytes(attention, view);
   if (is_by_library(attention)) return segment_scratch(attention, view).bytes();
-  return ranges_bytes(view[Attention::kQ].shape[0], view[Attention::kK].shape[0]) +
+  const int64_t numbers =
+      key_numbers(attention, view[Attention::kQBounds].shape[0], most_keys(attention, view));
+  return key_ranges_bytes(attention, view[Attention::kQ].shape[0], numbers) +
          bias_bytes(attention, view);
 }
 

@@ -11,11 +11,11 @@
 
 namespace snug::backends::cuda {
 
-// Whether cuDNN can compute it. Requires scores without softcap, biases or sinks; bf16 or f16;
-// heads of 32, 64, 96 or 128; keys for the same tokens as the queries; segments of a known length,
-// and not so many that most of its blocks would find none; no empty segments where the library's
-// version does not support them; compute capability 9.0 to 10.x; and for a gradient, that it need
-// not be deterministic, since the library adds in any order.
+// Whether cuDNN can compute it. Requires scores without softcap, biases or sinks, and keys that lie
+// in no pages; bf16 or f16; heads of 32, 64, 96 or 128; keys for the same tokens as the queries;
+// segments of a known length, and not so many that most of its blocks would find none; no empty
+// segments where the library's version does not support them; compute capability 9.0 to 10.x; and
+// for a gradient, that it need not be deterministic, since the library adds in any order.
 bool suits_cudnn(const program::Attention& attention, const program::OperationView& view,
                  const Card& card);
 bool suits_cudnn(const program::AttentionGrad& grad, const program::OperationView& view,
@@ -53,6 +53,12 @@ SegmentScratch segment_scratch(const program::AttentionGrad& grad,
 int64_t cudnn_workspace_bytes(bool is_gradient, int64_t segments, int64_t tokens, int64_t heads,
                               int64_t kv_heads, int64_t head_dim);
 
+// With pages, the numbers that kernels give to the keys of all segments; otherwise the rows of k.
+int64_t key_numbers(const program::Attention& attention, int64_t segments, int64_t most_keys);
+// The ranges of keys of each query; those of queries of each key, or with pages the keys' rows.
+int64_t key_ranges_bytes(const program::Attention& attention, int64_t q_tokens,
+                         int64_t key_numbers);
+
 // The number of buckets for one direction, of a relative position bias with `rows` rows.
 template <typename Attributes>
 int64_t buckets_of_direction(const Attributes& attention, int64_t rows) {
@@ -80,7 +86,7 @@ struct SplitShape {
   int64_t kv_heads = 0;
   int64_t head_dim = 0;
   int64_t q_tokens = 0;
-  int64_t k_tokens = 0;
+  int64_t k_tokens = 0;  // that all segments can have together
   int64_t segments = 0;  // the largest number of segments
 };
 SplitShape split_shape(const program::Attention& attention, const program::OperationView& view);

@@ -215,6 +215,11 @@ constexpr int32_t tiles_bytes(int own_tiles, int columns) {
 inline constexpr int32_t kMaxMatrixDims = 128;
 inline constexpr int kBlockRows = 64;
 inline constexpr int kMatrixKeys = 64;
+// With pages, the numbers of a segment's keys, of which it has so many at most: whole tiles.
+constexpr int64_t key_places(int64_t most_keys) {
+  static_assert(kMatrixKeys % kTileRows == 0);
+  return ceil_div(most_keys, kMatrixKeys) * kMatrixKeys;
+}
 inline constexpr int kMatrixGradColumns = 32;
 
 // The columns to which a head is padded there.

@@ -102,14 +102,14 @@ Value Renderer::evaluate_dict(const Expression& node) {
 
 Value Renderer::evaluate_unary(const Expression& node) {
   const Value value = evaluate(*node.parts[0]);
-  if (node.text == "not") return Value::boolean(!value.is_true());
+  if (node.text == "not") return Value::boolean(!holds(value));
   return node.text == "-" ? negative(value) : positive(value);
 }
 
 Value Renderer::evaluate_binary(const Expression& node) {
   Value left = evaluate(*node.parts[0]);
-  if (node.text == "and") return left.is_true() ? evaluate(*node.parts[1]) : std::move(left);
-  if (node.text == "or") return left.is_true() ? std::move(left) : evaluate(*node.parts[1]);
+  if (node.text == "and") return holds(left) ? evaluate(*node.parts[1]) : std::move(left);
+  if (node.text == "or") return holds(left) ? std::move(left) : evaluate(*node.parts[1]);
   const Value right = evaluate(*node.parts[1]);
   line_ = node.line;
   return binary(*this, node.text, left, right);
@@ -129,7 +129,9 @@ Value Renderer::evaluate_concatenate(const Expression& node) {
   std::vector<Value> parts;
   size_t size = 0;
   for (const ExpressionPtr& part : node.parts) {
-    parts.push_back(printed(evaluate(*part)));
+    Value value = evaluate(*part);
+    require_defined(value);
+    parts.push_back(printed(value));
     size += parts.back().as_text().size();
   }
   TextBuilder joined(size);
@@ -138,8 +140,10 @@ Value Renderer::evaluate_concatenate(const Expression& node) {
 }
 
 Value Renderer::evaluate_conditional(const Expression& node) {
-  if (evaluate(*node.parts[1]).is_true()) return evaluate(*node.parts[0]);
+  if (holds(evaluate(*node.parts[1]))) return evaluate(*node.parts[0]);
   if (node.parts[2]) return evaluate(*node.parts[2]);
+  // jinja2 lets this one be empty even where what is undefined is an error.
+  if (syntax_.is_strict) return Value::text("");
   return Value::undefined("the condition of an 'if' without an 'else' does not hold");
 }
 

@@ -87,6 +87,9 @@ class Renderer : public Runtime {
   void run_generation(const Statement& statement);
   // Runs a body in a scope of its own and captures what it writes.
   Flow capture(const Body& body, TextBuilder& text);
+  // Fails for what is undefined, where the template is strict.
+  void require_defined(const Value& value) const;
+  bool holds(const Value& value) const;
   void write(std::string_view text);
   void write(const Value& value);
   void assign(const Target& target, const Value& value);

@@ -50,7 +50,17 @@ void Renderer::write(std::string_view text) {
     fail(fmt::format("the template writes more than {} MiB", kMaxOutputBytes >> 20));
 }
 
+void Renderer::require_defined(const Value& value) const {
+  if (syntax_.is_strict && value.is(Value::Kind::undefined)) fail(value.undefined_message());
+}
+
+bool Renderer::holds(const Value& value) const {
+  require_defined(value);
+  return value.is_true();
+}
+
 void Renderer::write(const Value& value) {
+  require_defined(value);
   if (value.is(Value::Kind::text)) return write(value.as_text());
   write(print(value));
 }
@@ -128,20 +138,22 @@ Renderer::Flow Renderer::capture(const Body& body, TextBuilder& text) {
 
 Renderer::Flow Renderer::run_branch(const Statement& statement) {
   for (size_t i = 0; i < statement.expressions.size(); ++i)
-    if (evaluate(*statement.expressions[i]).is_true()) return run_body(statement.bodies[i]);
+    if (holds(evaluate(*statement.expressions[i]))) return run_body(statement.bodies[i]);
   const bool has_else = statement.bodies.size() > statement.expressions.size();
   return has_else ? run_body(statement.bodies.back()) : Flow::next;
 }
 
 // The elements over which a loop runs, without those that its condition excludes.
 Elements Renderer::loop_items(const Statement& statement) {
-  Elements all(evaluate(*statement.expressions[0]));
+  const Value value = evaluate(*statement.expressions[0]);
+  require_defined(value);
+  Elements all(value);
   if (statement.expressions.size() == 1) return all;
   List items;
   for (const Value& item : all) {
     OpenScope scope(*this, scope_);
     assign(statement.targets[0], item);
-    if (evaluate(*statement.expressions[1]).is_true()) items.push_back(item);
+    if (holds(evaluate(*statement.expressions[1]))) items.push_back(item);
   }
   return Elements(std::move(items));
 }

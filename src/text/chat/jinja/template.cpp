@@ -8,11 +8,14 @@
 
 namespace snug::text::jinja {
 
-Template::Template(std::string_view source, std::string name) : name_(std::move(name)) {
+Template::Template(std::string_view source, std::string name, const TemplateRules& rules)
+    : name_(std::move(name)), subject_(rules.subject) {
   try {
-    syntax_ = std::make_unique<const Syntax>(parse_template(source));
+    auto syntax = std::make_unique<Syntax>(parse_template(source, rules.trims_lines));
+    syntax->is_strict = rules.is_strict;
+    syntax_ = std::move(syntax);
   } catch (const SyntaxError& error) {
-    throw base::UserError("chat template: " + error.message, {name_, error.line, 0});
+    throw base::UserError(subject_ + ": " + error.message, {name_, error.line, 0});
   }
 }
 
@@ -27,8 +30,7 @@ Template::Rendering Template::render(const Variables& variables, std::time_t now
   try {
     return renderer.run();
   } catch (const TemplateError& error) {
-    throw base::UserError(std::string("chat template: ") + error.what(),
-                          {name_, renderer.line(), 0});
+    throw base::UserError(subject_ + ": " + error.what(), {name_, renderer.line(), 0});
   }
 }
 

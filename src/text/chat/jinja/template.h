@@ -19,6 +19,16 @@ namespace snug::text::jinja {
 
 struct Syntax;
 
+// How a source is read: as transformers configures jinja2 for chat templates, or otherwise.
+struct TemplateRules {
+  std::string_view subject = "chat template";  // in messages
+  // trim_blocks and lstrip_blocks, and the source's last line break is left out.
+  bool trims_lines = true;
+  // What is undefined is an error where it is printed, looped over or tested for truth
+  // (StrictUndefined).
+  bool is_strict = false;
+};
+
 using Variables = std::vector<std::pair<std::string, Value>>;
 
 class Template {
@@ -34,7 +44,7 @@ class Template {
   };
 
   // `name`: the source's name in messages. Throws UserError with the line.
-  Template(std::string_view source, std::string name);
+  Template(std::string_view source, std::string name, const TemplateRules& rules = {});
   Template(Template&&) noexcept;
   Template& operator=(Template&&) noexcept;
   ~Template();
@@ -47,6 +57,7 @@ class Template {
 
  private:
   std::string name_;
+  std::string subject_;
   std::unique_ptr<const Syntax> syntax_;
 };
 

@@ -31,6 +31,14 @@ struct DistanceTable {
 // The number of entries on either side of zero.
 constexpr int64_t distance_table_side(int64_t reach) { return reach + 15; }
 
+// Where the keys of a segment lie. Without a table they follow one another. With one, key j is at
+// position p = first + j of it: in row table[p / page_tokens] * page_tokens + p % page_tokens.
+struct KeyPages {
+  const int32_t* table;  // of the segment; null: there is none
+  int64_t page_tokens;
+  int64_t first;
+};
+
 struct AttentionForm {
   int64_t head_dim;
   int64_t group;  // the number of query heads that share the key head
@@ -47,8 +55,10 @@ struct AttentionForm {
 struct AttentionTile {
   AttentionForm form;
   int64_t begin, end;
-  HeadRows q, k, v;  // starting at the segment's first query and first key
-  void* o;           // laid out like q
+  HeadRows q;     // starting at the segment's first query
+  HeadRows k, v;  // starting at the segment's first key, or at the first row of all pages
+  KeyPages pages;
+  void* o;  // laid out like q
   int64_t o_stride;
   float* lse;          // entry of the segment's first query in the group's first head
   int64_t lse_stride;  // elements from one head to the next

@@ -17,6 +17,24 @@ SNUG_INLINE int64_t end_key(const AttentionForm& form, int64_t i) {
   return larger_of(0, smaller_of(form.keys, i + form.keys - form.queries + 1));
 }
 
+// Keys whose rows follow one another.
+struct KeyRun {
+  int64_t key, row, count;
+};
+
+// Calls f(run) for keys [begin, begin + n), in order; runs end where pages do.
+template <typename F>
+SNUG_INLINE void for_each_run(const KeyPages& pages, int64_t begin, int64_t n, F f) {
+  if (pages.table == nullptr) return f(KeyRun{begin, begin, n});
+  int64_t page = (pages.first + begin) / pages.page_tokens;
+  int64_t offset = (pages.first + begin) % pages.page_tokens;
+  for (int64_t key = begin; key < begin + n; ++page, offset = 0) {
+    const int64_t count = smaller_of(pages.page_tokens - offset, begin + n - key);
+    f(KeyRun{key, pages.table[page] * pages.page_tokens + offset, count});
+    key += count;
+  }
+}
+
 // The keys that `rows` queries, starting at `query`, see.
 template <int64_t rows>
 struct Seen {

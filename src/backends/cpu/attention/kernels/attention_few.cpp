@@ -12,6 +12,22 @@ namespace {
 constexpr int64_t kKeyBlock = 64;
 constexpr float kLowest = -__FLT_MAX__;
 
+// A block of keys in runs of rows that follow one another: key first + j is key j of the block.
+struct KeyBlock {
+  int64_t first, count;
+  int64_t runs;
+  KeyRun at[kKeyBlock];
+};
+
+KeyBlock block_of(const KeyPages& pages, int64_t first, int64_t count) {
+  KeyBlock block;
+  block.first = first;
+  block.count = count;
+  block.runs = 0;
+  for_each_run(pages, first, count, [&](const KeyRun& run) { block.at[block.runs++] = run; });
+  return block;
+}
+
 // One query of one head: an online softmax over blocks of keys, relative to the largest score so
 // far.
 struct Row {
@@ -22,16 +38,28 @@ struct Row {
   float correction;  // the factor for the sums over earlier blocks
 };
 
-// sums[i] = sums[i] * row.correction + sum_j scores[j] v[j][i] for four vectors of i, or the rest.
+// Calls f(j, x), for each key j of the block, with its row of a head's keys or values.
+template <typename X, typename F>
+SNUG_INLINE void for_each_key(const KeyBlock& block, const HeadRows& rows, F f) {
+  for (int64_t r = 0; r < block.runs; ++r) {
+    const KeyRun run = block.at[r];
+    const X* first = static_cast<const X*>(rows.data) + run.row * rows.stride;
+    const int64_t begin = run.key - block.first;
+    for (int64_t j = 0; j < run.count; ++j) f(begin + j, first + j * rows.stride);
+  }
+}
+
+// sums[i] = sums[i] * row.correction + sum_j scores[j] v[j][i] for four vectors of i, from `from`
+// on.
 template <typename X>
-SNUG_INLINE void add_values(const Row& row, const HeadRows& v, const X* first, int64_t count,
-                            float* sums) {
+SNUG_INLINE void add_values(Row& row, const HeadRows& v, const KeyBlock& block, int64_t from) {
   Float16Lanes sum[4];
+  float* sums = row.sums + from;
   for (int64_t k = 0; k < 4; ++k) sum[k] = load(sums + k * kLanes) * row.correction;
-  for (int64_t j = 0; j < count; ++j)
+  for_each_key<X>(block, v, [&](int64_t j, const X* values) {
 #pragma GCC unroll 4
-    for (int64_t k = 0; k < 4; ++k)
-      sum[k] += load(first + j * v.stride + k * kLanes) * row.scores[j];
+    for (int64_t k = 0; k < 4; ++k) sum[k] += load(values + from + k * kLanes) * row.scores[j];
+  });
   for (int64_t k = 0; k < 4; ++k) store(sums + k * kLanes, sum[k]);
 }
 
@@ -47,9 +75,9 @@ void adjust_block(const AttentionForm& form, int64_t head, int64_t query, int64_
 
 // Turns a block's scores into weights, and adds the weighted rows of v to the sums.
 template <typename X>
-void add_block(const AttentionTile& tile, int64_t begin, int64_t count, Row& row) {
+void add_block(const AttentionTile& tile, const KeyBlock& block, Row& row) {
   const int64_t d = tile.form.head_dim;
-  const X* v = static_cast<const X*>(tile.v.data) + begin * tile.v.stride;
+  const int64_t count = block.count;
   float largest = row.largest;
   for (int64_t j = 0; j < count; ++j) largest = largest >= row.scores[j] ? largest : row.scores[j];
   row.correction = exp2(splat(row.largest - largest))[0];
@@ -62,11 +90,12 @@ void add_block(const AttentionTile& tile, int64_t begin, int64_t count, Row& row
   row.largest = largest;
   constexpr int64_t kWide = 4 * kLanes;
   int64_t i = 0;
-  for (; i + kWide <= d; i += kWide) add_values(row, tile.v, v + i, count, row.sums + i);
+  for (; i + kWide <= d; i += kWide) add_values<X>(row, tile.v, block, i);
   for_each_lanes(d - i, [&](int64_t rest, auto part) {
     Float16Lanes sum = load(row.sums + i + rest, part) * row.correction;
-    for (int64_t j = 0; j < count; ++j)
-      sum += load(v + j * tile.v.stride + i + rest, part) * row.scores[j];
+    for_each_key<X>(block, tile.v, [&](int64_t j, const X* values) {
+      sum += load(values + i + rest, part) * row.scores[j];
+    });
     store(row.sums + i + rest, sum, part);
   });
 }
@@ -84,16 +113,51 @@ SNUG_INLINE void prefetch(const X* x, int64_t n) {
 // Heads that process a block of keys together, so that it is read from memory once.
 constexpr int64_t kHeads = 8;
 
+// The row of a key, or the next one where no query sees it.
+SNUG_INLINE int64_t row_of(const KeyPages& pages, int64_t key, int64_t end, int64_t next) {
+  if (key < end) for_each_run(pages, key, 1, [&](const KeyRun& run) { next = run.row; });
+  return next;
+}
+
+// A query of several heads.
+template <typename X>
+struct QueryHeads {
+  const X* q;  // of the first head
+  int64_t heads;
+  int64_t end;   // of the keys that it sees
+  float factor;  // for products
+};
+
+template <typename X>
+SNUG_INLINE void score_block(const AttentionTile& tile, const QueryHeads<X>& query,
+                             const KeyBlock& block, Row* rows) {
+  const int64_t d = tile.form.head_dim;
+  const X* k = static_cast<const X*>(tile.k.data);
+  const X* v = static_cast<const X*>(tile.v.data);
+  for (int64_t r = 0; r < block.runs; ++r) {
+    const KeyRun run = block.at[r];
+    // Of the keys after the run, which are to arrive in time as well.
+    const int64_t next = row_of(tile.pages, run.key + run.count, query.end, run.row + run.count);
+    for (int64_t j = 0; j < run.count; ++j) {
+      const int64_t ahead = j + kAhead < run.count ? run.row : next - run.count;
+      const int64_t row = run.row + j;
+      prefetch(k + (ahead + j + kAhead) * tile.k.stride, d);
+      prefetch(v + row * tile.v.stride, d);
+      for (int64_t head = 0; head < query.heads; ++head)
+        rows[head].scores[run.key - block.first + j] =
+            query.factor * dot(query.q + head * d, k + row * tile.k.stride, d);
+    }
+  }
+}
+
 template <typename X>
 void attend_query(const AttentionTile& tile, int64_t first_head, int64_t heads, int64_t i) {
   const int64_t d = tile.form.head_dim;
-  const X* q = head_block<X>(tile.q, i, first_head, d).data;
-  const X* k = static_cast<const X*>(tile.k.data);
-  const X* v = static_cast<const X*>(tile.v.data);
   const bool adjusts = are_adjusted(tile.form);
-  const float factor = adjusts ? 1.0F : tile.form.scale * kLog2OfE;
   const int64_t start = first_key(tile.form, i);
   const int64_t end = end_key(tile.form, i);
+  const QueryHeads<X> query{head_block<X>(tile.q, i, first_head, d).data, heads, end,
+                            adjusts ? 1.0F : tile.form.scale * kLog2OfE};
   Row rows[kHeads];
   for (int64_t head = 0; head < heads; ++head) {
     store_zeros(rows[head].sums, d);
@@ -101,16 +165,12 @@ void attend_query(const AttentionTile& tile, int64_t first_head, int64_t heads, 
     rows[head].total = 0.0F;
   }
   for (int64_t begin = start; begin < end; begin += kKeyBlock) {
-    const int64_t count = smaller_of(kKeyBlock, end - begin);
-    for (int64_t j = begin; j < begin + count; ++j) {
-      prefetch(k + (j + kAhead) * tile.k.stride, d);
-      prefetch(v + j * tile.v.stride, d);
-      for (int64_t head = 0; head < heads; ++head)
-        rows[head].scores[j - begin] = factor * dot(q + head * d, k + j * tile.k.stride, d);
-    }
+    const KeyBlock block = block_of(tile.pages, begin, smaller_of(kKeyBlock, end - begin));
+    score_block(tile, query, block, rows);
     for (int64_t head = 0; head < heads; ++head) {
-      if (adjusts) adjust_block(tile.form, first_head + head, i, begin, count, rows[head].scores);
-      add_block<X>(tile, begin, count, rows[head]);
+      if (adjusts)
+        adjust_block(tile.form, first_head + head, i, begin, block.count, rows[head].scores);
+      add_block<X>(tile, block, rows[head]);
     }
   }
   const bool saw = start < end;

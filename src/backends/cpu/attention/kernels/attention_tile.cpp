@@ -104,14 +104,25 @@ void start(const AttentionTile& tile, const Blocks<Compute>& blocks, const Step&
   store_zeros(blocks.sums + step.row * blocks.width, kRowStep * blocks.width);
 }
 
+// Copies the keys' rows of k or v, padded to `padded` rows.
+template <typename Stored, typename Compute>
+void copy_keys(const AttentionTile& tile, const HeadRows& rows, const Keys& keys, int64_t padded,
+               RowBlock<Compute> to) {
+  const int64_t d = tile.form.head_dim;
+  for_each_run(tile.pages, keys.begin, keys.n, [&](const KeyRun& run) {
+    const int64_t at = run.key - keys.begin;
+    const bool is_last = at + run.count == keys.n;
+    copy_rows(head_block<Stored>(rows, run.row, 0, d), run.count, d,
+              RowBlock<Compute>{to.data + at * to.stride, to.stride},
+              is_last ? padded - at : run.count);
+  });
+}
+
 template <typename Stored, typename Compute>
 void pack_keys(const AttentionTile& tile, const Blocks<Compute>& blocks, const Keys& keys) {
-  const int64_t d = tile.form.head_dim;
   const int64_t padded = round_up(keys.n, kBlockStep);
-  copy_rows(head_block<Stored>(tile.k, keys.begin, 0, d), keys.n, d,
-            RowBlock<Compute>{blocks.k, blocks.width}, padded);
-  copy_rows(head_block<Stored>(tile.v, keys.begin, 0, d), keys.n, d,
-            RowBlock<Compute>{blocks.rows, blocks.width}, padded);
+  copy_keys<Stored>(tile, tile.k, keys, padded, RowBlock<Compute>{blocks.k, blocks.width});
+  copy_keys<Stored>(tile, tile.v, keys, padded, RowBlock<Compute>{blocks.rows, blocks.width});
   pair_rows(RowBlock<const Compute>{blocks.rows, blocks.width}, padded, blocks.width,
             RowBlock<Compute>{blocks.pairs, blocks.width});
   transpose_units(RowBlock<const Compute>{blocks.pairs, blocks.width}, padded / kUnit<Compute>,

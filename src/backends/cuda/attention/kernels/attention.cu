@@ -22,7 +22,13 @@ struct FindRanges {
       run.keys[token] = keys_of(run, token);
       if (run.diagonals != nullptr) run.diagonals[token] = diagonal_of(run, token);
     }
-    if (side == 1 && token < run.shape.k_tokens) run.queries[token] = queries_of(run, token);
+    if (side == 0 || token >= run.shape.k_tokens) return;
+    const TokenRange queries = queries_of(run, token);
+    if (run.rows == nullptr)
+      run.queries[token] = queries;
+    else
+      run.rows[token] =
+          queries.begin < queries.end ? static_cast<int32_t>(KeyRows(run, token).row(token)) : -1;
   }
 };
 
@@ -73,13 +79,14 @@ __device__ void attend(const AttentionRun& run) {
     state.sum[r] = 0.0F;
     for (int c = 0; c < kColumns; ++c) state.output[r][c] = 0.0F;
   }
-  for (int64_t key = all.begin; key < all.end; key += kTileRows) {
+  const int64_t first_key = run.rows == nullptr ? all.begin : all.begin / kTileRows * kTileRows;
+  for (int64_t key = first_key; key < all.end; key += kTileRows) {
     if (!any_meets(mine, key)) continue;
     __syncthreads();
     load_tile<kTileRows, kColumns>(
-        k_tile, {run.k, key, run.shape.k_tokens, run.queries, kv_column, form.head_dim});
+        k_tile, {run.k, key, run.shape.k_tokens, run.queries, kv_column, form.head_dim, run.rows});
     load_tile<kTileRows, kColumns>(
-        v_tile, {run.v, key, run.shape.k_tokens, run.queries, kv_column, form.head_dim});
+        v_tile, {run.v, key, run.shape.k_tokens, run.queries, kv_column, form.head_dim, run.rows});
     __syncthreads();
     float scores[kWarpRows];
     multiply_rows<kColumns>(q_tile, k_tile, form.head_dim, scores);

@@ -35,10 +35,21 @@ struct AttentionForm {
   DistanceBiases biases;
 };
 
+// The pages in which keys lie. Kernels then number the keys of segment s from s * places on, the
+// first of them first: a tile holds keys of one segment alone, and which ones does not depend on
+// the rest of the batch.
+struct KeyPages {
+  const int32_t* table = nullptr;  // (segments, pages); null: a key's number is its row
+  int32_t pages = 0;               // of a segment
+  int32_t page_tokens = 0;
+  int64_t places = 0;  // numbers of a segment (key_places)
+};
+
 struct AttentionShape {
   AttentionForm form;
   int64_t q_tokens = 0;
-  int64_t k_tokens = 0;
+  int64_t k_tokens = 0;  // with pages, the numbers of all segments
+  KeyPages pages;
   // (q_tokens): the key at distance 0 from each query. Null without relative position biases: then
   // it is the last key that the query sees.
   const int32_t* diagonals = nullptr;
@@ -51,7 +62,9 @@ struct RangesRun {
   const int32_t* k_bounds = nullptr;
   TokenRange* keys = nullptr;     // (q_tokens): the keys that each query sees
   TokenRange* queries = nullptr;  // (k_tokens): the queries that may see each key
-  int32_t* diagonals = nullptr;   // where to write the shape's diagonals; null if not wanted
+  // With pages, instead of queries (k_tokens): the row of each key; -1 where no query sees it.
+  int32_t* rows = nullptr;
+  int32_t* diagonals = nullptr;  // where to write the shape's diagonals; null if not wanted
 };
 void find_ranges(const RangesRun& run, cudaStream_t stream);
 
@@ -59,6 +72,7 @@ struct AttentionRun {
   AttentionShape shape;
   const TokenRange* keys = nullptr;
   const TokenRange* queries = nullptr;
+  const int32_t* rows = nullptr;  // with pages, instead of queries
   DeviceRows q, k, v, o;
   float* lse = nullptr;  // (heads, q_tokens)
   DeviceRows sinks;      // (heads); data is null if there are none

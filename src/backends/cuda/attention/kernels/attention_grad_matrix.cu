@@ -84,7 +84,7 @@ __device__ void walk_keys(const AttentionGradRun& run) {
   const Ring<kDims> ring{d_o + kBlockRows * matrix_stride(kDims)};
   const TileCopy<kColumns, kDims> k(run.k, form.head_dim);
   const TileCopy<kColumns, kDims> v(run.v, form.head_dim);
-  const BlockRanges ranges(run.keys, first, run.shape.q_tokens);
+  const BlockRanges<> ranges(run.keys, first, run.shape.q_tokens);
   const QueryState queries[2] = {{run, head, first + place.row(0)},
                                  {run, head, first + place.row(1)}};
   const float scale_of_power = form.scale * kLog2OfE;
@@ -196,7 +196,7 @@ __device__ void add_tile(const uint16_t* k, const uint16_t* v, const uint16_t* q
 
 // Goes through the tiles of queries, for one head after another that reads the key head.
 struct QueryWalk {
-  const BlockRanges& ranges;
+  const BlockRanges<>& ranges;
   int last_head;  // one past the last head
   int head;
   SeenTile tile;
@@ -221,7 +221,7 @@ __device__ void walk_queries(const AttentionGradRun& run) {
   auto* states = reinterpret_cast<QueryStates*>(ring.end());
   const TileCopy<kColumns, kDims> q(run.q, form.head_dim);
   const TileCopy<kColumns, kDims> d_o(run.d_o, form.head_dim);
-  const BlockRanges ranges(run.queries, first, run.shape.k_tokens);
+  const BlockRanges<> ranges(run.queries, first, run.shape.k_tokens);
   float dk[kDims / 8][4];
   float dv[kDims / 8][4];
   clear_tiles(dk);

@@ -73,7 +73,7 @@ __device__ void weigh(float (&scores)[kTiles][4], const TokenRange (&keys)[2],
 // Blocks per multiprocessor: as many as its shared memory and registers hold without spills.
 constexpr int blocks_of(int dims) { return dims > 64 ? 2 : 3; }
 
-template <int kDims, bool kAdjusts, bool kBiased, typename Format>
+template <int kDims, bool kAdjusts, bool kBiased, bool kPaged, typename Format>
 __device__ void attend(const AttentionRun& run) {
   const AttentionForm& form = run.shape.form;
   const FragmentPlace place;
@@ -84,9 +84,9 @@ __device__ void attend(const AttentionRun& run) {
   const int64_t kv_column = head / (form.heads / form.kv_heads) * form.head_dim;
   auto* q_tile = shared_memory<uint16_t>();
   const TileRing<kKeys, kDims> ring{q_tile + kBlockRows * matrix_stride(kDims)};
-  const TileCopy<kKeys, kDims> k(run.k, form.head_dim);
-  const TileCopy<kKeys, kDims> v(run.v, form.head_dim);
-  const BlockRanges ranges(run.keys, first, q_tokens);
+  const TileCopy<kKeys, kDims, kPaged> k(run.k, form.head_dim, run.rows);
+  const TileCopy<kKeys, kDims, kPaged> v(run.v, form.head_dim, run.rows);
+  const BlockRanges<kPaged> ranges(run.keys, first, q_tokens);
   const TokenRange keys[2] = {range_at(run.keys, first + place.row(0), q_tokens),
                               range_at(run.keys, first + place.row(1), q_tokens)};
   const int32_t diagonals[2] = {diagonal_of<kBiased>(run.shape, first + place.row(0), keys[0]),
@@ -104,13 +104,13 @@ __device__ void attend(const AttentionRun& run) {
   };
   TileCopy<kBlockRows, kDims>(run.q, form.head_dim).begin(q_tile, first, q_column, ranges.own());
   end_batch();
-  SeenTile tile = ranges.first<kKeys>();
+  SeenTile tile = ranges.template first<kKeys>();
   begin_keys(0, tile);
   wait_for_batches<1>();
   __syncthreads();
   const KeptRows<kDims> q(q_tile);
   for (int stage = 0; !tile.is_end(); stage = 1 - stage) {
-    const SeenTile next = ranges.after<kKeys>(tile);
+    const SeenTile next = ranges.template after<kKeys>(tile);
     wait_for_batches<0>();
     // The tile has arrived, and every warp has read the one that the next copy overwrites.
     __syncthreads();
@@ -140,33 +140,41 @@ __device__ void attend(const AttentionRun& run) {
   store_tiles<kDims>({run.o, first, q_tokens, q_column, form.head_dim}, scale, output);
 }
 
-template <int kDims, bool kAdjusts, typename Format>
+template <int kDims, bool kAdjusts, bool kPaged, typename Format>
 __global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
     attention_matrix_kernel(AttentionRun run) {
-  attend<kDims, kAdjusts, false, Format>(run);
+  attend<kDims, kAdjusts, false, kPaged, Format>(run);
 }
-template <int kDims, typename Format>
+template <int kDims, bool kPaged, typename Format>
 __global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
     attention_bias_kernel(AttentionRun run) {
-  attend<kDims, true, true, Format>(run);
+  attend<kDims, true, true, kPaged, Format>(run);
 }
 
-template <int kDims, typename Format>
+template <int kDims, bool kPaged, typename Format>
 void launch_matrix(const AttentionRun& run, cudaStream_t stream) {
   const AttentionShape& shape = run.shape;
-  launch(is_biased(shape.form)      ? attention_bias_kernel<kDims, Format>
-         : are_adjusted(shape.form) ? attention_matrix_kernel<kDims, true, Format>
-                                    : attention_matrix_kernel<kDims, false, Format>,
+  launch(is_biased(shape.form)      ? attention_bias_kernel<kDims, kPaged, Format>
+         : are_adjusted(shape.form) ? attention_matrix_kernel<kDims, true, kPaged, Format>
+                                    : attention_matrix_kernel<kDims, false, kPaged, Format>,
          matrix_tiles_of(shape.q_tokens, shape.form.heads, matrix_shared_bytes(1, kKeys, kDims)),
          stream, run);
 }
 
-template <typename Format>
+template <bool kPaged, typename Format>
 void launch_dims(const AttentionRun& run, cudaStream_t stream) {
   if (matrix_dims(run.shape.form.head_dim) == 64)
-    launch_matrix<64, Format>(run, stream);
+    launch_matrix<64, kPaged, Format>(run, stream);
   else
-    launch_matrix<128, Format>(run, stream);
+    launch_matrix<128, kPaged, Format>(run, stream);
+}
+
+template <typename Format>
+void launch_rows(const AttentionRun& run, cudaStream_t stream) {
+  if (run.rows == nullptr)
+    launch_dims<false, Format>(run, stream);
+  else
+    launch_dims<true, Format>(run, stream);
 }
 
 }  // namespace
@@ -174,9 +182,9 @@ void launch_dims(const AttentionRun& run, cudaStream_t stream) {
 void attention_matrix(const AttentionRun& run, cudaStream_t stream) {
   if (run.shape.q_tokens == 0) return;
   if (run.q.format == ElementFormat::f16)
-    launch_dims<F16>(run, stream);
+    launch_rows<F16>(run, stream);
   else
-    launch_dims<Bf16>(run, stream);
+    launch_rows<Bf16>(run, stream);
 }
 
 }  // namespace snug::backends::cuda

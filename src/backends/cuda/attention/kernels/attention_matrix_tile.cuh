@@ -29,15 +29,16 @@ struct FragmentPlace {
 // This thread's part in copying tiles: kRows tokens of a tensor, of one head, in rows of kDims
 // columns. Everything that a copy needs except its first token is computed here, before the loop,
 // so that copies begin without waiting for memory. The head has a multiple of 8 columns, at most
-// kDims.
-template <int kRows, int kDims>
+// kDims. With kPaged, `rows` has the row of each token.
+template <int kRows, int kDims, bool kPaged = false>
 class TileCopy {
  public:
-  __device__ TileCopy(const DeviceRows& x, int head_dim)
+  __device__ TileCopy(const DeviceRows& x, int head_dim, const int32_t* rows = nullptr)
       : row_(static_cast<int>(threadIdx.x) / kPieces),
         column_(static_cast<int>(threadIdx.x) % kPieces * kVectorElements),
         stride_(x.stride),
-        from_(static_cast<const uint16_t*>(x.data) + row_ * x.stride + column_),
+        from_(static_cast<const uint16_t*>(x.data) + (kPaged ? 0 : row_ * x.stride) + column_),
+        rows_(rows),
         is_in_head_(column_ < head_dim) {}
 
   // Begins to copy the tokens, from `first` on, whose bits are set, of the head that begins at
@@ -45,11 +46,20 @@ class TileCopy {
   // beyond the head.
   __device__ void begin(uint16_t* tile, int64_t first, int64_t column, uint64_t tokens) const {
     const uint64_t mine = is_in_head_ ? tokens >> row_ : 0;
-    const uint16_t* from = from_ + first * stride_ + column;
     uint16_t* to = tile + row_ * matrix_stride(kDims) + column_;
+    if constexpr (kPaged) {
 #pragma unroll
-    for (int row = 0; row < kRows; row += kStep, from += kStep * stride_)
-      begin_copy(to + row * matrix_stride(kDims), from, (mine >> row & 1) == 0);
+      for (int row = 0; row < kRows; row += kStep) {
+        const bool seen = (mine >> row & 1) != 0;
+        const int64_t at = seen ? rows_[first + row_ + row] : 0;
+        begin_copy(to + row * matrix_stride(kDims), from_ + at * stride_ + column, !seen);
+      }
+    } else {
+      const uint16_t* from = from_ + first * stride_ + column;
+#pragma unroll
+      for (int row = 0; row < kRows; row += kStep, from += kStep * stride_)
+        begin_copy(to + row * matrix_stride(kDims), from, (mine >> row & 1) == 0);
+    }
   }
 
  private:
@@ -60,6 +70,7 @@ class TileCopy {
   int column_;
   int64_t stride_;
   const uint16_t* from_;
+  const int32_t* rows_;
   bool is_in_head_;
 };
 
@@ -213,7 +224,9 @@ __device__ inline uint32_t low_bits(int32_t count) {
 }
 
 // The ranges that the block's 64 rows see of the other side, two rows per lane; every warp of the
-// block has the same.
+// block has the same. With kPaged, tiles begin at multiples of their size, and are far apart where
+// segments are.
+template <bool kPaged = false>
 class BlockRanges {
  public:
   __device__ BlockRanges(const TokenRange* ranges, int64_t first, int64_t rows) {
@@ -242,7 +255,7 @@ class BlockRanges {
   // The first tile of kSize tokens (32 or 64) that any row sees.
   template <int kSize>
   __device__ SeenTile first() const {
-    return from<kSize>(begin_);
+    return from<kSize>(kPaged ? begin_ / kSize * kSize : begin_);
   }
   // The next tile, in steps of kSize.
   template <int kSize>
@@ -254,12 +267,27 @@ class BlockRanges {
   template <int kSize>
   __device__ SeenTile from(int32_t token) const {
     static_assert(kSize == kLanes || kSize == 2 * kLanes);
-    for (; token < end_; token += kSize) {
+    for (; token < end_; token = kPaged ? next(token + kSize) / kSize * kSize : token + kSize) {
       uint64_t tokens = seen(token);
       if constexpr (kSize > kLanes) tokens |= uint64_t{seen(token + kLanes)} << kLanes;
       if (tokens != 0) return {token, tokens};
     }
     return {end_, 0};
+  }
+
+  // The first token, from `token` on, that any row sees; `end_` if there is none.
+  __device__ int32_t next(int32_t token) const {
+    int32_t first = end_;
+#pragma unroll
+    for (const TokenRange& range : mine_) {
+      const int32_t begin = range.begin > token ? range.begin : token;
+      if (begin < range.end && begin < first) first = begin;
+    }
+    for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) {
+      const int32_t other = __shfl_xor_sync(kWholeWarp, first, lanes);
+      first = other < first ? other : first;
+    }
+    return first;
   }
 
   // The tokens, of the 32 from `token` on, that any row sees.

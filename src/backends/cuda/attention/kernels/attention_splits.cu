@@ -156,16 +156,13 @@ __device__ void read_query(const AttentionSplitsRun& run, const SplitPlace& plac
   }
 }
 
-// Reads the lane's keys from `first` on that are in the range; others become zero, whatever is in
-// memory.
+// Reads the lane's keys in these rows; those without a row become zero, whatever is in memory.
 template <typename Format>
-__device__ void read_keys(const DeviceRows& x, const TokenRange& keys, int64_t first,
-                          int64_t column, int count, const SplitLane& lane,
-                          KeyColumns<Format> (&pieces)[kSplitKeys]) {
+__device__ void read_keys(const DeviceRows& x, const int64_t (&rows)[kSplitKeys], int64_t column,
+                          int count, KeyColumns<Format> (&pieces)[kSplitKeys]) {
   for (int k = 0; k < kSplitKeys; ++k) {
-    const int64_t key = first + lane.slot + k * lane.slots;
     pieces[k].clear();
-    if (key < keys.end && count > 0) pieces[k].read(x, key * x.stride + column, count);
+    if (rows[k] >= 0 && count > 0) pieces[k].read(x, rows[k] * x.stride + column, count);
   }
 }
 
@@ -227,6 +224,7 @@ __device__ void attend(const AttentionSplitsRun& run) {
   const SplitPlace place(run, kHeads);
   const SplitLane lane(form.head_dim);
   const TokenRange keys = keys_of(run.segments, place.query);
+  const KeyRows key_rows(run.segments, keys.begin);
   const int64_t diagonal = kBiased ? diagonal_of(run.segments, place.query) : int64_t{keys.end} - 1;
   const int64_t column = place.kv_head * form.head_dim + lane.column;
   const int count = form.head_dim - lane.column;  // columns of the head from the lane's first on
@@ -238,8 +236,13 @@ __device__ void attend(const AttentionSplitsRun& run) {
        first += run.splits * step) {
     KeyColumns<Format> key[kSplitKeys];
     KeyColumns<Format> value[kSplitKeys];
-    read_keys(run.k, keys, first, column, count, lane, key);
-    read_keys(run.v, keys, first, column, count, lane, value);
+    int64_t rows[kSplitKeys];
+    for (int k = 0; k < kSplitKeys; ++k) {
+      const int64_t this_key = first + lane.slot + k * lane.slots;
+      rows[k] = this_key < keys.end ? key_rows.row(this_key) : -1;
+    }
+    read_keys(run.k, rows, column, count, key);
+    read_keys(run.v, rows, column, count, value);
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
       // A head beyond the last one has no bias, and its sums are not used.

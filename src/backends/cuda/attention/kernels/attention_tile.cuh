@@ -27,18 +27,25 @@ struct TileSource {
   const TokenRange* readers;  // a row with an empty range becomes zero, since it may hold anything
   int64_t column;             // the first column of the head
   int head_dim;
+  const int32_t* places =
+      nullptr;  // instead of readers: where each row lies, -1 where none reads it
+
+  // Where a row lies; negative where it is not to be read.
+  __device__ int64_t place_of(int64_t row) const {
+    if (row >= rows) return -1;
+    if (places != nullptr) return places[row];
+    return readers[row].begin < readers[row].end ? row : -1;
+  }
 };
 
 template <int kRows, int kColumns>
 __device__ void load_tile(float* tile, const TileSource& source) {
   constexpr int kWidth = kColumns * kLanes;
   for (int i = static_cast<int>(threadIdx.x); i < kRows * kWidth; i += kTileThreads) {
-    const int64_t row = source.first + i / kWidth;
     const int column = i % kWidth;
-    const bool read = row < source.rows && column < source.head_dim &&
-                      source.readers[row].begin < source.readers[row].end;
+    const int64_t row = column < source.head_dim ? source.place_of(source.first + i / kWidth) : -1;
     tile[i / kWidth * tile_stride(kColumns) + column] =
-        read ? load_one(source.x, row * source.x.stride + source.column + column) : 0.0F;
+        row >= 0 ? load_one(source.x, row * source.x.stride + source.column + column) : 0.0F;
   }
 }
 

@@ -103,6 +103,7 @@ struct Syntax {
   std::map<std::string, int, std::less<>> index;  // from names to their numbers
   Body body;
   bool has_generation = false;
+  bool is_strict = false;  // what is undefined is an error where it is used
 
   // The number of a name, or -1.
   int index_of(std::string_view name) const {

@@ -20,8 +20,8 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 // The source with "
-// " for all line breaks, without the last one.
-std::string normalized(std::string_view source) {
+// " for all line breaks; with `trims_lines`, without the last one.
+std::string normalized(std::string_view source, bool trims_lines) {
   std::string text;
   text.reserve(source.size());
   for (size_t i = 0; i < source.size(); ++i) {
@@ -32,13 +32,14 @@ std::string normalized(std::string_view source) {
     text += '\n';
     if (i + 1 < source.size() && source[i + 1] == '\n') ++i;
   }
-  if (text.ends_with('\n')) text.pop_back();
+  if (trims_lines && text.ends_with('\n')) text.pop_back();
   return text;
 }
 
 class Lexer {
  public:
-  explicit Lexer(std::string source) : source_(std::move(source)) {}
+  Lexer(std::string source, bool trims_lines)
+      : source_(std::move(source)), trims_lines_(trims_lines) {}
 
   std::vector<Token> run() {
     while (at_ < source_.size()) read_data();
@@ -83,7 +84,8 @@ class Lexer {
       return from + 1 + closing.size();
     if (!text.starts_with(closing)) return kNowhere;
     const size_t end = from + closing.size();
-    return trims_line && end < source_.size() && source_[end] == '\n' ? end + 1 : end;
+    return trims_line && trims_lines_ && end < source_.size() && source_[end] == '\n' ? end + 1
+                                                                                      : end;
   }
 
   // Where a tag "{% word %}" with only this word ends.
@@ -105,7 +107,7 @@ class Lexer {
     std::string_view text = std::string_view(source_).substr(at_, end - at_);
     if (sign == '-') {
       text = strip(text, Side::right);
-    } else if (sign != '+' && strips_line) {
+    } else if (sign != '+' && strips_line && trims_lines_) {
       const size_t line_break = text.rfind('\n');
       const size_t from = line_break == kNowhere ? 0 : line_break + 1;
       if ((from > 0 || starts_line_) && strip(text.substr(from), Side::both).empty())
@@ -266,6 +268,7 @@ class Lexer {
   std::string_view character() const { return rest().substr(0, code_point_at(source_, at_).size); }
 
   const std::string source_;
+  const bool trims_lines_;
   std::vector<Token> tokens_;
   std::string brackets_;
   size_t at_ = 0;
@@ -275,10 +278,10 @@ class Lexer {
 
 }  // namespace
 
-std::vector<Token> tokens_of(std::string_view source) {
+std::vector<Token> tokens_of(std::string_view source, bool trims_lines) {
   if (find_invalid_utf8(source) != std::string_view::npos)
     throw SyntaxError{"the template is not valid UTF-8", 1};
-  return Lexer(normalized(source)).run();
+  return Lexer(normalized(source, trims_lines), trims_lines).run();
 }
 
 }  // namespace snug::text::jinja

@@ -1,6 +1,6 @@
 // Divides a template's source into tokens. White space is removed as in jinja2 with trim_blocks and
 // lstrip_blocks, which transformers sets: the line break after a block, spaces before a block at
-// the start of a line, and what a "-" asks for.
+// the start of a line, and what a "-" asks for. Without `trims_lines`, only the last.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct Token {
 };
 
 // Throws SyntaxError. The last token marks the end.
-std::vector<Token> tokens_of(std::string_view source);
+std::vector<Token> tokens_of(std::string_view source, bool trims_lines = true);
 
 // An error in a source, with its line.
 struct SyntaxError {

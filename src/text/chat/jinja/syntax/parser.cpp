@@ -14,7 +14,8 @@ using Ends = std::initializer_list<std::string_view>;
 
 class Parser {
  public:
-  explicit Parser(std::string_view source) : stream_(tokens_of(source)), expressions_(stream_) {}
+  Parser(std::string_view source, bool trims_lines)
+      : stream_(tokens_of(source, trims_lines)), expressions_(stream_) {}
 
   Syntax run() {
     Syntax syntax;
@@ -234,12 +235,12 @@ class Parser {
 
 }  // namespace
 
-Syntax parse_template(std::string_view source) {
+Syntax parse_template(std::string_view source, bool trims_lines) {
   if (source.size() > kMaxSourceBytes)
     throw SyntaxError{fmt::format("the template has {} bytes, more than the {} that are read",
                                   source.size(), kMaxSourceBytes),
                       1};
-  return Parser(source).run();
+  return Parser(source, trims_lines).run();
 }
 
 }  // namespace snug::text::jinja

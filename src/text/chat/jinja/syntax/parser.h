@@ -9,6 +9,7 @@ namespace snug::text::jinja {
 
 // Throws SyntaxError (lexer.h) for an error, and for a construct that is not supported, which it
 // names.
-Syntax parse_template(std::string_view source);
+// `trims_lines`: as TemplateRules has it (template.h).
+Syntax parse_template(std::string_view source, bool trims_lines = true);
 
 }  // namespace snug::text::jinja

@@ -1,0 +1,25 @@
+#include "generate/chat/chat.h"
+
+#include <fmt/format.h>
+
+#include "generate/chat/chat_model.h"
+#include "generate/chat/chat_session.h"
+#include "generate/chat/chat_terminal.h"
+
+namespace snug::generate {
+
+int chat(const formats::Recipe& recipe, const std::string& history, bool json) {
+  ChatModel model(recipe, [] { return ChatTerminal::is_stopped(); });
+  ChatTerminal terminal(json);  // from now on Ctrl-C ends no more than an answer
+  const ChatStreams streams = terminal.streams();
+  ChatSession session(
+      model, streams,
+      {.is_interactive = terminal.is_interactive(), .system = recipe.system, .history = history});
+  streams.note(fmt::format(
+      "context {} tokens; /help lists the commands{}", model.context(),
+      model.takes_conversations() ? "" : "; without a chat template each text is completed alone"));
+  session.run();
+  return 0;
+}
+
+}  // namespace snug::generate

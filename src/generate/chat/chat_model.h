@@ -1,0 +1,38 @@
+// A model that is open for a chat: one sequence of at most `context` tokens. One thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "formats/recipe/recipe.h"
+#include "generate/chat/chat_partner.h"
+
+namespace snug::generate {
+
+class ChatModel : public ChatPartner {
+ public:
+  // `is_stopped` is asked between tokens; where it is true, the answer ends as it is. Throws
+  // UserError; with exit code 3 where the context does not fit the budget.
+  ChatModel(const formats::Recipe& recipe, std::function<bool()> is_stopped);
+  ~ChatModel() override;
+
+  bool takes_conversations() const override;
+  ChatReply answer(const text::Conversation& conversation, const OnText& on_text) override;
+  std::string why_no_system(const std::string& text) const override;
+  void use_adapter(const std::string& folder) override;
+  std::string adapter() const override { return recipe_.adapter; }
+  int64_t context() const override;
+  ChatMemory memory() const override;
+
+ private:
+  struct Opened;
+  void open_again();
+  engine::Request request_for(engine::Ids prompt);
+
+  formats::Recipe recipe_;
+  std::function<bool()> is_stopped_;
+  std::unique_ptr<Opened> opened_;
+  int64_t asked_ = 0;  // answers so far, so that each draws anew
+};
+
+}  // namespace snug::generate

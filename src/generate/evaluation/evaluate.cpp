@@ -1,0 +1,42 @@
+#include "generate/evaluation/evaluate.h"
+
+#include "generate/evaluation/evaluation_report.h"
+#include "generate/evaluation/task_file.h"
+#include "generate/prompt.h"
+
+namespace snug::generate {
+namespace {
+
+void evaluate_tasks(const ModelToAsk& model, bool json) {
+  const formats::Recipe& recipe = model.recipe;
+  if (!recipe.data.empty())
+    recipe.fail("tasks",
+                "is given next to data; a task says itself where its data are, so give one "
+                "of the two");
+  if (recipe.is_given("stride"))
+    recipe.fail("stride",
+                "is about the perplexity of data; of a task's texts "
+                "(loglikelihood_rolling) windows do not overlap, so leave it out");
+  const std::vector<Task> tasks = read_tasks(recipe.tasks);
+  RunOfModel run;
+  const std::vector<TaskResult> results = run_tasks(model, tasks, run);
+  report_tasks(results, run, json);
+}
+
+}  // namespace
+
+int evaluate(const formats::Recipe& recipe, bool json) {
+  if (recipe.tasks.empty()) recipe.require("data");
+  const models::ModelSource source = runtime::open_model(recipe);
+  const text::Tokenizer tokenizer = open_tokenizer(recipe, source);
+  const ModelToAsk model{recipe, source, tokenizer};
+  if (!recipe.tasks.empty())
+    evaluate_tasks(model, json);
+  else if (asks_for_perplexity(recipe))
+    report_text(text_perplexity(model), json);
+  else
+    report_data(asked_data(model), json);
+  return 0;
+}
+
+}  // namespace snug::generate

@@ -1,0 +1,29 @@
+// What a recipe says of a request to the engine: how tokens are chosen, and what ends an answer.
+// Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/request.h"
+#include "formats/recipe/recipe.h"
+#include "models/config/config.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace snug::generate {
+
+engine::SamplingOptions recipe_sampling(const formats::Recipe& recipe);
+
+// Nothing where the recipe asks for no log-probabilities.
+std::optional<int64_t> recipe_log_probabilities(const formats::Recipe& recipe);
+
+// These ids and the recipe's stop texts. One that is a special token, which decoded text does not
+// show, stops by its id. `tokenizer`: null where there is no text.
+engine::AnswerEnd recipe_end(const formats::Recipe& recipe, std::vector<int32_t> ids,
+                             const text::Tokenizer* tokenizer);
+
+// Whether the model's folder has the files of a tokenizer.
+bool has_tokenizer(const models::ModelSource& model);
+
+}  // namespace snug::generate

@@ -1,0 +1,48 @@
+// The sizes of the programs that generate, and of the pools of pages that hold their keys and
+// values.
+//
+// Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/token_streams.h"
+#include "models/blocks.h"
+#include "models/forward/key_groups.h"
+
+namespace snug::plan {
+
+struct InferenceShape {
+  int64_t sequences = 1;                  // generated in parallel
+  base::PerStream<int64_t> capacity = 0;  // tokens per sequence, prompt and answer
+  int64_t prefill_tokens = 0;             // the most prompt tokens that one prefill takes
+  int64_t encoder_tokens = 0;             // capacity of whole prompts for an encoder in one prefill
+  bool all_logits = false;  // for scoring: logits of every prefill token, not only of the last
+  int64_t candidates = 0;   // likeliest tokens of each row that go to the host; 0: all logits do
+  // Numbers of sequences, ascending and below `sequences`, for which there are decode programs of
+  // their own: a step runs the smallest program that holds all active sequences.
+  std::vector<int32_t> decode_sizes{};
+  // Numbers of tokens, ascending, for which there are prefill programs of their own, as far as they
+  // are below prefill_tokens. These programs run no encoder.
+  std::vector<int32_t> prefill_sizes{};
+  int32_t page_tokens = 64;  // of a page: a power of two, 16 or more
+  // Pages of the pools of each group of keys, in the order of models::key_groups. Empty: as many as
+  // all sequences together can need.
+  std::vector<int64_t> pages{};
+};
+
+// The sizes of prefill programs that are smaller than the largest one.
+std::vector<int32_t> small_prefills(const InferenceShape& shape);
+// Those of decode programs: none where every token has its logits.
+std::vector<int32_t> small_decodes(const InferenceShape& shape);
+
+// The most pages that one sequence holds in a group at any moment. A window gives back the pages
+// that no later token sees, but while a chunk is read it needs all that the chunk's queries see,
+// and the page at each end may hold a single token of them.
+int64_t pages_of_sequence(const InferenceShape& shape, const models::KeyGroup& group);
+
+// The pools of a stack that generates in this shape.
+std::vector<models::KeyPool> key_pools(const InferenceShape& shape, const models::Stack& stack);
+
+}  // namespace snug::plan

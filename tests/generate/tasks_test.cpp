@@ -1,0 +1,196 @@
+// Evaluation of tasks in the forms of lm-evaluation-harness: figures next to the harness's own
+// (scripts/oracles/check_evaluate writes them), and what a tasks file is refused for.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/captured_stream.h"
+#include "base/file.h"
+#include "generate/evaluation/evaluate.h"
+#include "generate/evaluation/figures.h"
+#include "generate/evaluation/python_literal.h"
+#include "generate/evaluation/python_random.h"
+#include "generate/evaluation/scored_ids.h"
+#include "generate/evaluation/task_file.h"
+#include "generate/evaluation/text_match.h"
+#include "golden_recipe.h"
+#include "text/chat/jinja/values/print.h"
+
+namespace snug::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::string kEvaluation = kGoldens + "evaluation/";
+
+Json evaluated(std::vector<std::string> words) {
+  words.insert(words.begin(), "model=examples/wordnet");
+  const CapturedStream output(stdout);
+  EXPECT_EQ(generate::evaluate(recipe_of(std::move(words)), true), 0);
+  return Json::parse(output.text());
+}
+
+Json expected_figures() { return Json::parse(base::read_text_file(kEvaluation + "expected.json")); }
+
+// The same to 1e-6, and shares exactly, with their standard errors.
+TEST(Tasks, FiguresAreThoseOfTheHarness) {
+  const Json expected = expected_figures();
+  const Json ours = evaluated({"tasks=" + kEvaluation + "all.yaml"});
+  for (const auto& [task, figures] : expected["figures"].items())
+    for (const auto& [key, value] : figures.items()) {
+      const Json& own = ours["results"][task][key];
+      if (!value.is_number()) {
+        EXPECT_TRUE(own.is_number()) << task << key;  // the harness gives none
+        continue;
+      }
+      EXPECT_NEAR(own.get<double>(), value.get<double>(), 1e-6 * std::abs(value.get<double>()))
+          << task << " " << key;
+    }
+  const Json& answers = expected["responses"]["hand_sums"];
+  for (size_t i = 0; i < answers.size(); ++i)
+    EXPECT_EQ(ours["samples"]["hand_sums"][i]["answer"], answers[i][0][0]);
+  const Json& choices = expected["responses"]["hand_choices"];
+  for (size_t i = 0; i < choices.size(); ++i)
+    for (size_t choice = 0; choice < choices[i].size(); ++choice) {
+      const Json& own = ours["samples"]["hand_choices"][i]["scored"][choice];
+      EXPECT_NEAR(own["log_probability"].get<double>(), choices[i][choice][0][0].get<double>(),
+                  1e-4);
+      EXPECT_EQ(own["is_greedy"], choices[i][choice][0][1]);
+    }
+  EXPECT_EQ(ours["documents"]["hand_texts"], 5);
+}
+
+// Neither the number of texts that are read at once nor the length of a chunk changes a figure.
+TEST(Tasks, FiguresDoNotDependOnTheBatch) {
+  const Json one = evaluated({"tasks=" + kEvaluation + "tasks/choices.yaml", "batch=1"});
+  for (const auto& [key, value] : expected_figures()["figures"]["hand_choices"].items())
+    EXPECT_NEAR(one["results"]["hand_choices"][key].get<double>(), value.get<double>(), 1e-12)
+        << key;
+}
+
+TEST(Tasks, PerplexityOfATextIsThatOfTheGuide) {
+  const Json guide = expected_figures()["guide"];
+  const Json ours = evaluated({"data=" + kEvaluation + "text.txt",
+                               "max_length=" + std::to_string(guide["max_length"].get<int>()),
+                               "stride=" + std::to_string(guide["stride"].get<int>())});
+  const auto value = guide["perplexity"].get<double>();
+  EXPECT_NEAR(ours["perplexity"].get<double>(), value, 1e-6 * value);
+  EXPECT_GT(ours["perplexity_stderr"].get<double>(), 0);
+}
+
+TEST(Tasks, WindowsAreThoseOfTheGuide) {
+  std::vector<int32_t> ids(10);
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i);
+  const auto windows = generate::strided_windows(ids, 4, 3);
+  std::vector<std::pair<std::vector<int32_t>, int64_t>> seen;
+  for (const auto& window : windows) seen.emplace_back(window.ids, window.scored);
+  const decltype(seen) expected{{{0, 1, 2, 3}, 3}, {{3, 4, 5, 6}, 3}, {{6, 7, 8, 9}, 3}};
+  EXPECT_EQ(seen, expected);
+  EXPECT_EQ(generate::strided_windows(ids, 4, 4)[1].scored, 3);  // its first id is not scored
+}
+
+// Expected values: lm_eval.api.metrics.mean_stderr; the delta method, by hand.
+TEST(Tasks, StandardErrors) {
+  const std::vector<double> scores{1, 0, 0, 1, 1};
+  EXPECT_NEAR(*generate::mean_figure(scores).standard_error, 0.24494897427831783, 1e-15);
+  EXPECT_FALSE(generate::mean_figure(std::vector<double>{1}).standard_error);
+  const auto perplexity = generate::perplexity_figure(std::vector<double>{-1, -3});
+  EXPECT_NEAR(perplexity.value, std::exp(2.0), 1e-12);
+  EXPECT_NEAR(*perplexity.standard_error, std::exp(2.0), 1e-12);
+  const std::vector<generate::Weighed> texts{{-2, 1}, {-2, 3}};
+  EXPECT_NEAR(generate::weighed_perplexity_figure(texts).value, std::exp(1.0), 1e-12);
+  EXPECT_NEAR(*generate::weighed_perplexity_figure(texts).standard_error,
+              std::exp(1.0) * std::sqrt(2.0 * 2.0) / 4, 1e-12);
+  EXPECT_NEAR(generate::bits_figure(texts).value, 1 / std::log(2.0), 1e-12);
+}
+
+// Expected values: Python's random.Random(1234).
+TEST(Tasks, DrawsExamplesAsPythonDoes) {
+  generate::PythonRandom random(1234);
+  EXPECT_EQ(random.sample(10, 3), (std::vector<size_t>{7, 1, 0}));
+  EXPECT_EQ(random.sample(1000, 3), (std::vector<size_t>{92, 932, 965}));
+  EXPECT_EQ(random.sample(30, 8), (std::vector<size_t>{25, 18, 1, 21, 22, 2, 3, 11}));
+}
+
+// Expected values: Python's ast.literal_eval.
+TEST(Tasks, ReadsPythonsLiterals) {
+  const auto read = [](std::string_view text) {
+    const auto value = generate::python_literal(text);
+    return value ? text::jinja::print(*value) : "none";
+  };
+  EXPECT_EQ(read(R"(['it\'s', "b" 'c', '\u00e9'])"), R"(["it's", 'bc', 'é'])");
+  EXPECT_EQ(read("[1, -2.5, True, None, ('a',)]"), "[1, -2.5, True, None, ('a',)]");
+  for (const char* text : {"[a]", "['a'", "['a' 1]", "['a']]", "", "['\n']"})
+    EXPECT_EQ(read(text), "none") << text;
+}
+
+// Expected values: the harness's exact_match and RegexFilter.
+TEST(Tasks, ComparesAndFilters) {
+  generate::MatchRules rules{.ignores_case = true, .ignores_punctuation = true};
+  rules.ignored.emplace_back(R"(\$)");
+  EXPECT_TRUE(rules.matches("$The End!", "the end"));
+  EXPECT_FALSE(rules.matches("The  End", "the end"));
+  generate::MatchChoice last{.pattern = base::PythonPattern(R"((-?[$0-9.,]{2,})|(-?[0-9]+))"),
+                             .number = -1};
+  EXPECT_EQ(last("3 and 14 make 17"), "17");
+  EXPECT_EQ(last("3 and 5"), "5");
+  EXPECT_EQ(last("no number"), "[invalid]");
+}
+
+// What is wrong with one task, of which these lines replace or add to those of the first.
+std::string refusal(const TemporaryFolder& folder, const std::string& lines) {
+  folder.write("data.jsonl", R"({"q": "a", "c": ["x", "y"], "n": 1})"
+                             "\n");
+  const std::string task =
+      "task: t\ndataset_path: json\ndataset_kwargs: {data_files: {test: data.jsonl}}\n"
+      "test_split: test\ndoc_to_text: q\ndoc_to_target: q\n";
+  const auto path = folder.write("t.yaml", task + lines);
+  return user_error_of([&] { generate::read_tasks(path.string()); });
+}
+
+TEST(Tasks, WhatIsNotUnderstoodIsRefusedByNameAndLine) {
+  const TemporaryFolder folder;
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"procss: 1\n", "t.yaml:7:9: 'procss' is not understood"},
+      {"process_docs: !function utils.f\n", "'process_docs' is a Python function"},
+      {"output_type: generate\n", "'output_type' is generate; expected multiple_choice"},
+      {"fewshot_config: {sampler: balanced}\n", "expected default, which draws, or first_n"},
+      {"metric_list: [{metric: bleu}]\n", "these are built: exact_match"},
+      {"filter_list: [{name: a, filter: [{function: majority_vote}]}]\n", "only these filters"},
+      {"filter_list: [{name: a, filter: [{function: regex, regex_pattern: '('}]}]\n", "'('"},
+      {"generation_kwargs: {num_beams: 4}\n", "'num_beams' is not understood"},
+      {"repeats: 3\n", "asked once"},
+      {"validation_split: [\n", "no valid YAML"}};
+  for (const auto& [lines, part] : cases)
+    EXPECT_TRUE(contains(refusal(folder, lines), part)) << lines << refusal(folder, lines);
+}
+
+// Choices that a template makes of fields that are missing are no list; the message shows them.
+TEST(Tasks, ChoicesThatAreNoListAreShown) {
+  const TemporaryFolder folder;
+  folder.write("data.jsonl", "{\"q\": \"a\"}\n");
+  const auto tasks = folder.write(
+      "t.yaml",
+      "task: t\ndataset_path: json\ndataset_kwargs: {data_files: {test: data.jsonl}}\n"
+      "test_split: test\ndoc_to_text: q\ndoc_to_target: 0\ndoc_to_choice: '{{[q, other]}}'\n"
+      "output_type: multiple_choice\n");
+  const std::string error = user_error_of([&] { evaluated({"tasks=" + tasks.string()}); });
+  EXPECT_TRUE(contains(error, "data.jsonl:1")) << error;
+  EXPECT_TRUE(contains(error, "doc_to_choice gives ['a', Undefined]")) << error;
+}
+
+// A field that a template names and a document lacks is an error at the document, as it is in the
+// harness (StrictUndefined), and no empty text.
+TEST(Tasks, AMissingFieldIsNamedWithItsRecord) {
+  const TemporaryFolder folder;
+  folder.write("data.jsonl", "{\"q\": \"a\"}\n{\"p\": \"b\"}\n");
+  const auto tasks = folder.write(
+      "t.yaml",
+      "task: t\ndataset_path: json\ndataset_kwargs: {data_files: {test: data.jsonl}}\n"
+      "test_split: test\ndoc_to_text: '{{q}}'\ndoc_to_target: a\noutput_type: loglikelihood\n");
+  const std::string error = user_error_of([&] { evaluated({"tasks=" + tasks.string()}); });
+  EXPECT_TRUE(contains(error, "data.jsonl:2")) << error;
+  EXPECT_TRUE(contains(error, "'q' is undefined")) << error;
+}
+
+}  // namespace
+}  // namespace snug::testing
