@@ -11,15 +11,17 @@
 namespace snug::backends::cpu {
 namespace {
 
-constexpr int64_t kOut = 8;
+constexpr int64_t kOut = 11;  // whole fours and pairs of outputs, and a rest
 constexpr int64_t kIn = 2 * program::kNf4BlockSize;
 constexpr auto kZero = std::byte{0x77};  // two codes of 0
 
-// A product of one row with weights whose first block in each output is `first` throughout; the
-// second takes each code in turn. All scales are 1.
+// A product of some rows, most often one, with weights whose first block in each output is `first`
+// throughout; the second takes each code in turn. All scales are 1.
 class Nf4Row {
  public:
-  Nf4Row(Matrix x, std::byte first) : x_(std::move(x)), y_(empty_matrix(1, kOut, x_.dtype)) {
+  Nf4Row(Matrix x, std::byte first) : Nf4Row(x, first, x.dtype) {}
+  Nf4Row(Matrix x, std::byte first, DType result)
+      : x_(std::move(x)), y_(empty_matrix(x_.rows, kOut, result)) {
     for (int64_t i = 0; i < kOut * kIn / 2; ++i)
       codes_.push_back(i % (kIn / 2) < kIn / 4 ? first : static_cast<std::byte>(37 * i));
     const auto codes = operation_.tensor({codes_, kOut * kIn / 2, 1, 0, DType::u8});
@@ -60,6 +62,32 @@ TEST(MatmulNf4, LargeElementsLeaveTheOtherBlocksTheirDigits) {
       for (int64_t i = 0; i < kIn; ++i)
         expected[static_cast<size_t>(output)] += x.at(0, i) * row.weight(output, i);
     EXPECT_LE(error_against(expected, row.multiply()), kTolerance[dtype == DType::bf16]);
+  }
+}
+
+TEST(MatmulNf4, RowsHaveTheBitsOfTheRowAlone) {
+  const bool is_fixed = detect_isa() >= Isa::v4_bf16;
+  for (const auto& [dtype, result] : type_pairs()) {
+    const DType y_type = result;
+    // On AMX tiles more than four rows are a product of another form.
+    const int64_t most = dtype == DType::bf16 && is_fixed && detect_isa() < Isa::amx ? 16 : 4;
+    const Matrix all = random_matrix(most, kIn, dtype);
+    const auto multiply = [&](int64_t first, int64_t rows) {
+      Matrix x = empty_matrix(rows, kIn, dtype);
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < kIn; ++j) x.set(i, j, static_cast<float>(all.at(first + i, j)));
+      Nf4Row product(std::move(x), std::byte{0x3a}, y_type);
+      return product.multiply();
+    };
+    std::vector<Matrix> alone;
+    for (int64_t row = 0; row < most; ++row) alone.push_back(multiply(row, 1));
+    for (int64_t rows = 2; rows <= most; ++rows) {
+      const Matrix together = multiply(0, rows);
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t j = 0; j < kOut; ++j)
+          ASSERT_EQ(together.at(row, j), alone[static_cast<size_t>(row)].at(0, j))
+              << rows << " rows, row " << row << ", output " << j;
+    }
   }
 }
 

@@ -24,9 +24,10 @@ struct GgufExportPlan : FolderCosts {
 
 class GgufExporter {
  public:
-  // `name` begins the names of the files and is the name of the model. `tokenizer`: the folder whose
-  // tokenizer and chat template it has; empty: the source's own. Throws UserError for a model that
-  // llama.cpp does not run, and for a kind that does not suit it. `source` must outlive the object.
+  // `name` begins the names of the files and is the name of the model. `tokenizer`: the folder
+  // whose tokenizer and chat template it has; empty: the source's own. Throws UserError for a model
+  // that llama.cpp does not run, and for a kind that does not suit it. `source` must outlive the
+  // object.
   GgufExporter(const WeightSource& source, std::span<const GgufMix> mixes, const std::string& name,
                const std::filesystem::path& tokenizer = {});
   ~GgufExporter();

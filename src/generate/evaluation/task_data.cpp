@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <system_error>
 
 #include "base/console.h"

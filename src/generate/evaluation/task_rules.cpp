@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 
 #include "text/chat/jinja/values/python_text.h"

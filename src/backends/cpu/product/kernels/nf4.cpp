@@ -6,6 +6,7 @@
 #include "backends/cpu/product/kernels/nf4.h"
 
 #include "backends/cpu/kernels/element_table.h"
+#include "backends/cpu/kernels/lane_sums.h"
 #include "backends/cpu/kernels/vector.h"
 #include "backends/cpu/product/kernels/nf4_scales.h"
 
@@ -166,11 +167,15 @@ void arrange_x(const void* from, void* to, int64_t in) {
   }
 }
 
+// The number of outputs that are computed at a time.
+template <typename Arranged, int kRows>
+constexpr int kOutputs = 1;
+
 // kRows dot products with the weights of one output: each block's sum is multiplied by the scale,
 // instead of its elements.
 template <int kRows>
-SNUG_INLINE void multiply_output(const Nf4Product& product, const float* x, int64_t output,
-                                 Float16Lanes (&sums)[kRows]) {
+SNUG_INLINE void multiply_outputs(const Nf4Product& product, const float* x, int64_t output,
+                                  Float16Lanes (&sums)[kRows][1]) {
   const int64_t blocks = product.in / kBlock;
   const Float16Lanes values = load(product.weight.values);
   for (int64_t block = 0; block < blocks; ++block) {
@@ -186,7 +191,7 @@ SNUG_INLINE void multiply_output(const Nf4Product& product, const float* x, int6
       const float* of_block = x + row * product.in + block * kBlock;
       Float16Lanes part = w[0] * load(of_block);
       for (int i = 1; i < 4; ++i) part = multiply_add(w[i], load(of_block + i * kLanes), part);
-      sums[row] = multiply_add(part, scale, sums[row]);
+      sums[row][0] = multiply_add(part, scale, sums[row][0]);
     }
   }
 }
@@ -280,67 +285,111 @@ constexpr PairLanes pair_lanes() {
 }
 alignas(64) constexpr PairLanes kPairLanes = pair_lanes();
 
-// Multiplies the codes of two blocks, pair number `pair` of the sixteen blocks whose scales are in
-// `scales`.
+// Each part of x is loaded once for two outputs. One row loads no part twice, but the sums of four
+// outputs take less than four sums.
 template <int kRows>
-SNUG_INLINE void multiply_pair(__m512i words, __m512i table, const int16_t* (&x)[kRows], int64_t at,
-                               int64_t pair, const Float16Lanes (&scales)[kRows],
-                               Float16Lanes (&sums)[kRows]) {
-  const __m512i w[4] = {look_up(table, words), look_up(table, _mm512_srli_epi16(words, 4)),
-                        look_up(table, _mm512_srli_epi16(words, 8)),
-                        look_up(table, _mm512_srli_epi16(words, 12))};
+constexpr int kOutputs<int16_t, kRows> = kRows == 1 ? 4 : 2;
+
+// Blocks [first, first + kLanes) of some outputs, or the last ones.
+template <int kRows, int kWide>
+struct Blocks {
+  int64_t first;
+  int64_t count;
+  const uint8_t* codes;  // of the first output
+  int64_t output_bytes;
+  Float16Lanes scales[kRows][kWide];
+};
+
+// Multiplies the codes of two blocks, pair number `pair`; `present` are the words that there are.
+template <int kRows, int kWide>
+SNUG_INLINE void multiply_pair(const Blocks<kRows, kWide>& blocks, int64_t pair, __mmask16 present,
+                               __m512i table, const int16_t* (&x)[kRows],
+                               Float16Lanes (&sums)[kRows][kWide]) {
+  __m512i w[kWide][4];
+  for (int i = 0; i < kWide; ++i) {
+    const uint8_t* codes = blocks.codes + i * blocks.output_bytes + pair * kBlock;
+    __builtin_prefetch(codes + kAhead);
+    const __m512i words = _mm512_maskz_loadu_epi32(present, codes);
+    w[i][0] = look_up(table, words);
+    w[i][1] = look_up(table, _mm512_srli_epi16(words, 4));
+    w[i][2] = look_up(table, _mm512_srli_epi16(words, 8));
+    w[i][3] = look_up(table, _mm512_srli_epi16(words, 12));
+  }
   const __m512i lanes = _mm512_load_si512(kPairLanes.lane + pair * kLanes);
   for (int row = 0; row < kRows; ++row) {
-    __m512i part = _mm512_setzero_si512();
-    for (int i = 0; i < 4; ++i)
-      part = _mm512_dpwssd_epi32(part, w[i], _mm512_loadu_si512(x[row] + at + i * kPair));
-    const __m512 scale =
-        _mm512_maskz_permutexvar_ps(0xffff, lanes, reinterpret_cast<__m512>(scales[row]));
-    sums[row] = multiply_add(lanes_as<Float16Lanes>(_mm512_maskz_cvtepi32_ps(0xffff, part)),
-                             lanes_as<Float16Lanes>(scale), sums[row]);
+    const int16_t* of_pair = x[row] + (blocks.first + 2 * pair) * kBlock;
+    __m512i part[kWide];
+    for (int i = 0; i < kWide; ++i) part[i] = _mm512_setzero_si512();
+    for (int code = 0; code < 4; ++code) {
+      __m512i of_code = _mm512_loadu_si512(of_pair + code * kPair);
+      // Otherwise gcc 12 loads it again for each output: loads take as long as the products.
+      if constexpr (kRows > 1) __asm__("" : "+v"(of_code));
+      for (int i = 0; i < kWide; ++i) part[i] = _mm512_dpwssd_epi32(part[i], w[i][code], of_code);
+    }
+    for (int i = 0; i < kWide; ++i) {
+      const __m512 scale = _mm512_maskz_permutexvar_ps(
+          0xffff, lanes, reinterpret_cast<__m512>(blocks.scales[row][i]));
+      sums[row][i] = multiply_add(lanes_as<Float16Lanes>(_mm512_maskz_cvtepi32_ps(0xffff, part[i])),
+                                  lanes_as<Float16Lanes>(scale), sums[row][i]);
+    }
   }
 }
 
-template <int kRows>
-SNUG_INLINE void multiply_output(const Nf4Product& product, const int16_t* arranged, int64_t output,
-                                 Float16Lanes (&sums)[kRows]) {
+template <int kRows, int kWide>
+SNUG_INLINE void multiply_outputs(const Nf4Product& product, const int16_t* arranged,
+                                  int64_t output, Float16Lanes (&sums)[kRows][kWide]) {
   const int64_t blocks = product.in / kBlock;
   const __m512i table = fixed_table(product.weight.values);
   const int16_t* x[kRows];
   for (int row = 0; row < kRows; ++row)
     x[row] = arranged + row * ArrangedOf<uint16_t>::bytes(product.in) / int64_t{sizeof(int16_t)};
-  for (int64_t first = 0; first < blocks; first += kLanes) {
-    const int64_t index = output * blocks + first;
-    const int64_t count = blocks - first < kLanes ? blocks - first : kLanes;
-    const Float16Lanes of_blocks = block_scales(product.weight, index, count);
-    Float16Lanes scales[kRows];
-    for (int row = 0; row < kRows; ++row)
-      scales[row] =
-          of_blocks * load(reinterpret_cast<const float*>(x[row] + values_of(product.in)) + first);
-    const uint8_t* codes = product.weight.codes + index * (kBlock / 2);
-    int64_t i = 0;
-    for (; i + 2 <= count; i += 2, codes += kBlock) {
-      __builtin_prefetch(codes + kAhead);
-      multiply_pair<kRows>(_mm512_loadu_si512(codes), table, x, (first + i) * kBlock, i / 2, scales,
-                           sums);
+  Blocks<kRows, kWide> some;
+  some.output_bytes = product.in / 2;
+  for (some.first = 0; some.first < blocks; some.first += kLanes) {
+    const int64_t index = output * blocks + some.first;
+    some.count = smaller_of(kLanes, blocks - some.first);
+    some.codes = product.weight.codes + index * (kBlock / 2);
+    for (int i = 0; i < kWide; ++i) {
+      const Float16Lanes of_blocks = block_scales(product.weight, index + i * blocks, some.count);
+      for (int row = 0; row < kRows; ++row)
+        some.scales[row][i] =
+            of_blocks *
+            load(reinterpret_cast<const float*>(x[row] + values_of(product.in)) + some.first);
     }
-    if (i < count)
-      multiply_pair<kRows>(_mm512_maskz_loadu_epi32(0xff, codes), table, x, (first + i) * kBlock,
-                           i / 2, scales, sums);
+    const int64_t pairs = some.count / 2;
+    for (int64_t pair = 0; pair < pairs; ++pair)
+      multiply_pair<kRows, kWide>(some, pair, 0xffff, table, x, sums);
+    if (some.count % 2 != 0) multiply_pair<kRows, kWide>(some, pairs, 0xff, table, x, sums);
   }
 }
 #endif
 
+template <int kRows, int kWide, typename X, typename Y>
+SNUG_INLINE void write_outputs(const Nf4Product& product, int64_t output) {
+  Float16Lanes sums[kRows][kWide] = {};
+  multiply_outputs<kRows>(product, static_cast<const Arranged<X>*>(product.x), output, sums);
+  Y* y = static_cast<Y*>(product.y) + output;
+  if constexpr (kWide == 1) {
+    for (int row = 0; row < kRows; ++row)
+      store_one(y + row * product.y_stride, reduce_add(sums[row][0]));
+  } else {
+    Float16Lanes each[kSumsAtOnce] = {};
+    for (int i = 0; i < kRows * kWide; ++i) each[i] = sums[i / kWide][i % kWide];
+    Y all[kSumsAtOnce];
+    store(all, lane_sums(each));
+    for (int row = 0; row < kRows; ++row)
+      __builtin_memcpy(y + row * product.y_stride, all + row * kWide, kWide * sizeof(Y));
+  }
+}
+
 template <int kRows, typename X, typename Y>
 void multiply_rows(const Nf4Product& product) {
-  const auto* x = static_cast<const Arranged<X>*>(product.x);
-  Y* y = static_cast<Y*>(product.y);
-  for (int64_t output = product.begin; output < product.end; ++output) {
-    Float16Lanes sums[kRows] = {};
-    multiply_output<kRows>(product, x, output, sums);
-    for (int row = 0; row < kRows; ++row)
-      store_one(y + row * product.y_stride + output, reduce_add(sums[row]));
-  }
+  constexpr int kWide = kOutputs<Arranged<X>, kRows>;
+  int64_t output = product.begin;
+  for (; output + kWide <= product.end; output += kWide)
+    write_outputs<kRows, kWide, X, Y>(product, output);
+  if constexpr (kWide > 1)
+    for (; output < product.end; ++output) write_outputs<kRows, 1, X, Y>(product, output);
 }
 
 // Rows that are multiplied at once: their sums fit in registers next to a block's values.
