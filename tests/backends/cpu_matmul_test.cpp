@@ -63,37 +63,6 @@ TEST(CpuMatmul, FewRows) {
       check_every_form({rows, 29, 96}, gaps);
 }
 
-// What a sequence's token is must not depend on the sequences next to it.
-TEST(CpuMatmul, FewRowsEachHaveTheBitsOfTheRowAlone) {
-  for (const DType dtype : {DType::f32, DType::bf16}) {
-    if (dtype == DType::bf16 && !has_bf16_products(detect_isa())) continue;
-    const int64_t most = dtype == DType::bf16 && detect_isa() == Isa::v4_bf16 ? 16 : 4;
-    const Matrix all = random_matrix(most, 77, dtype);
-    Matrix w = random_matrix(103, 77, dtype);
-    const auto multiply = [&](int64_t first, int64_t rows) {
-      Matrix x = empty_matrix(rows, all.columns, dtype);
-      for (int64_t i = 0; i < rows; ++i)
-        for (int64_t j = 0; j < all.columns; ++j)
-          x.set(i, j, static_cast<float>(all.at(first + i, j)));
-      Matrix y = empty_matrix(rows, w.rows, DType::f32);
-      OneOperation operation;
-      operation.emit(program::Matmul{.transpose_b = true},
-                     {operation.tensor(x), operation.tensor(w)}, {operation.tensor(y)}, {});
-      operation.run({x.buffer(), w.buffer()}, {y.buffer()}, {});
-      return y;
-    };
-    std::vector<Matrix> alone;
-    for (int64_t row = 0; row < most; ++row) alone.push_back(multiply(row, 1));
-    for (int64_t rows = 2; rows <= most; ++rows) {
-      const Matrix together = multiply(0, rows);
-      for (int64_t row = 0; row < rows; ++row)
-        for (int64_t j = 0; j < w.rows; ++j)
-          ASSERT_EQ(together.at(row, j), alone[static_cast<size_t>(row)].at(0, j))
-              << rows << " rows, row " << row << ", output " << j;
-    }
-  }
-}
-
 // Of products with a dimension of a few dozen: those of LoRA, odd ends in every dimension, and
 // tokens too few to be one.
 constexpr Sizes kThinSizes[] = {{16, 576, 2048}, {192, 16, 2047}, {300, 16, 4100}, {2048, 192, 16},
@@ -311,6 +280,37 @@ TEST(CpuBackendDeathTest, PreparingWithLessWorkspaceThanAskedFails) {
                  {operation.tensor(empty_matrix(64, 64, DType::f32))}, {});
   operation.shrink_workspace();
   EXPECT_TRUE(dies([&] { backend().prepare(operation.view()); }, "matmul now asks for"));
+}
+
+// What a sequence's token is must not depend on the sequences next to it.
+TEST(CpuMatmul, FewRowsEachHaveTheBitsOfTheRowAlone) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    if (dtype == DType::bf16 && !has_bf16_products(detect_isa())) continue;
+    const int64_t most = dtype == DType::bf16 && detect_isa() == Isa::v4_bf16 ? 16 : 4;
+    const Matrix all = random_matrix(most, 77, dtype);
+    Matrix w = random_matrix(103, 77, dtype);
+    const auto multiply = [&](int64_t first, int64_t rows) {
+      Matrix x = empty_matrix(rows, all.columns, dtype);
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < all.columns; ++j)
+          x.set(i, j, static_cast<float>(all.at(first + i, j)));
+      Matrix y = empty_matrix(rows, w.rows, DType::f32);
+      OneOperation operation;
+      operation.emit(program::Matmul{.transpose_b = true},
+                     {operation.tensor(x), operation.tensor(w)}, {operation.tensor(y)}, {});
+      operation.run({x.buffer(), w.buffer()}, {y.buffer()}, {});
+      return y;
+    };
+    std::vector<Matrix> alone;
+    for (int64_t row = 0; row < most; ++row) alone.push_back(multiply(row, 1));
+    for (int64_t rows = 2; rows <= most; ++rows) {
+      const Matrix together = multiply(0, rows);
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t j = 0; j < w.rows; ++j)
+          ASSERT_EQ(together.at(row, j), alone[static_cast<size_t>(row)].at(0, j))
+              << rows << " rows, row " << row << ", output " << j;
+    }
+  }
 }
 
 }  // namespace

@@ -91,6 +91,12 @@ std::vector<program::Kind> differentiable_kinds() {
   return kinds;
 }
 
+bool is_differentiated(const OperationCase& operation_case) {
+  const program::Operation& operation = operation_case.operation();
+  const auto* attention = operation.attributes.get_if<program::Attention>();
+  return operation.updates.empty() && (attention == nullptr || !attention->paged);
+}
+
 std::vector<TensorId> differentiable_inputs(const OperationCase& operation_case) {
   constexpr std::array<std::string_view, 7> kConstants{
       "inverse_tokens", "inverse_pairs",     "inverse_chosen_tokens", "reference",

@@ -21,6 +21,10 @@ struct GradientCase {
 std::vector<program::Kind> differentiable_kinds();
 // Inputs that the case's kind is differentiable in: float ones, but no table of angles, no scale
 // and no numbers of a model that is only compared with.
+// Whether the operation has a derivative: it changes nothing in place, and is not for inference
+// alone.
+bool is_differentiated(const OperationCase& operation_case);
+
 std::vector<program::TensorId> differentiable_inputs(const OperationCase& operation_case);
 
 // The derivatives in those elements, by central differences.

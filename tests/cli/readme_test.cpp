@@ -99,7 +99,8 @@ void expect_shown(const Command& command, const std::string& output) {
 TEST(Readme, EveryCommandRuns) {
   // A folder that looks like the repository from inside, so that runs/ is written elsewhere.
   const testing::TemporaryFolder folder;
-  fs::create_directory_symlink(fs::absolute("examples"), folder / "examples");
+  for (const char* name : {"examples", "tests"})
+    fs::create_directory_symlink(fs::absolute(name), folder / name);
   auto commands = commands_of("README.md", "snug");
   ASSERT_GE(commands.size(), 7U);
   for (const fs::path& page : pages_to_run()) {
