@@ -12,6 +12,7 @@
 #include "operation_check.h"
 #include "program/ir/operands.h"
 #include "program/ir/tape.h"
+#include "program/kinds/attention/attention.h"
 #include "program/kinds/attention/rope.h"
 #include "program/kinds/kind.h"
 #include "program/kinds/product/column_scale.h"
