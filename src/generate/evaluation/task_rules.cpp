@@ -162,6 +162,7 @@ TaskMetric metric_of(const TaskNode& node, OutputType output) {
   const std::vector<Metric> built = metrics_of(output);
   if (!metric || std::ranges::find(built, *metric) == built.end()) {
     std::vector<std::string_view> words;
+    words.reserve(built.size());
     for (const Metric one : built) words.push_back(base::word_of(one));
     named.fail(fmt::format("is {}, and for output_type {} these are built: {}", named.text(),
                            base::word_of(output), fmt::join(words, ", ")));

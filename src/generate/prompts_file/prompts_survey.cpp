@@ -42,6 +42,7 @@ class LargestRequests {
     std::map<int64_t, engine::Request> of_lines;
     for (size_t i = 0; i < largest_.size(); ++i) of_lines.emplace(lines_[i], largest_[i]);
     std::vector<engine::Request> requests;
+    requests.reserve(of_lines.size());
     for (const auto& [line, request] : of_lines) requests.push_back(request);
     // As many of the longest prompt as may enter together.
     const int64_t sequences = std::min(batch, count_);
