@@ -16,7 +16,7 @@
 #include "convert/folder/model_card.h"
 #include "convert/gguf/export_adapter.h"
 #include "convert/gguf/export_gguf.h"
-#include "convert/gguf/folder_tokenizer.h"
+#include "convert/gguf/merged_tokenizer.h"
 #include "convert/source/folder_weights.h"
 #include "convert/source/merged_weights.h"
 #include "formats/folder/hf_folder.h"
@@ -75,10 +75,10 @@ int export_model(const Request& request, const formats::Recipe& recipe, const st
     source.merged.emplace(source.model, adapter);
     name = fmt::format("{}-{}", name, name_of_adapter(adapter));
   }
-  // A run that brought a template, or tokens, left its tokenizer next to its adapter.
-  const fs::path tokenizer = convert::has_tokenizer(adapter) ? adapter : fs::path(folder);
+  std::optional<convert::MergedTokenizer> tokenizer;
+  if (!adapter.empty()) tokenizer.emplace(folder, adapter, recipe.output_dir);
   const convert::GgufExporter exporter(source.weights(), convert::parse_mixes(types), name,
-                                       tokenizer);
+                                       tokenizer ? tokenizer->folder() : fs::path(folder));
   const convert::GgufExportPlan& plan = exporter.plan();
   for (const std::string& difference : plan.differences)
     base::say("{}: {}", recipe.model, difference);
@@ -104,8 +104,9 @@ int export_adapter(const Request& request, formats::Recipe recipe, const std::st
   recipe.model = recipe.base;
   const convert::MergeInputs inputs = convert::merge_inputs(recipe, "base");
   const convert::FolderWeights base(inputs.model);
+  const convert::MergedTokenizer tokenizer(inputs.model, inputs.adapter, recipe.output_dir);
   const convert::AdapterExporter exporter(base, inputs.adapter, convert::parse_mixes(types),
-                                          name_of_adapter(inputs.adapter));
+                                          name_of_adapter(inputs.adapter), tokenizer.folder());
   const convert::AdapterExportPlan& plan = exporter.plan();
   for (const std::string& note : plan.notes) base::say("{}: {}", recipe.adapter, note);
   return convert_folder(

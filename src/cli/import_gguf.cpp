@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/console.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/lower_case.h"
 #include "cli/convert_folder.h"
 #include "cli/verbs.h"
@@ -36,11 +38,10 @@ std::optional<base::DType> dtype_of(formats::ComputeDtype dtype) {
   return std::nullopt;
 }
 
-// The names of the .gguf files in a folder, in order; empty where it cannot be read.
+// The names of the .gguf files in a folder, in order. Throws UserError where it cannot be read.
 std::vector<std::string> gguf_files_in(const fs::path& folder) {
   std::vector<std::string> names;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+  for (const fs::directory_entry& entry : base::list_folder(folder)) {
     const std::string name = entry.path().filename().string();
     if (base::lower_case(name).ends_with(".gguf")) names.push_back(name);
   }
@@ -62,23 +63,23 @@ std::vector<std::string> gguf_files_in(const fs::path& folder) {
 
 // Takes file=, model= (as other commands have it) or the file's name alone out of the request.
 std::string take_file(Request& request) {
-  std::string file;
-  std::string key_of_file;
+  std::optional<std::string> file;
   request.take_words([&](const std::string& key, const std::string& value) {
     const formats::RecipeKey* known = formats::find_recipe_key(key);
     if (key != "file" && (known == nullptr || known->name != "model")) return false;
-    if (!key_of_file.empty())
-      base::throw_user_error("file= and model= both name the file to import; give one");
-    key_of_file = key;
+    if (file) base::throw_user_error("file= and model= both name the file to import; give one");
     file = value;
     return true;
   });
-  if (file.empty() && key_of_file.empty()) file.swap(request.recipe_file);
-  if (file.empty())
+  if (file && base::lower_case(request.recipe_file).ends_with(".gguf"))
+    base::throw_user_error("file= and {} both name the file to import; give one",
+                           request.recipe_file);
+  if (!file) file = std::exchange(request.recipe_file, "");
+  if (file->empty())
     base::throw_user_error("snug import gguf needs file=FILE, the .gguf file to import");
   std::error_code error;
-  if (fs::is_directory(file, error)) refuse_folder(file);
-  return file;
+  if (fs::is_directory(*file, error)) refuse_folder(*file);
+  return *file;
 }
 
 }  // namespace

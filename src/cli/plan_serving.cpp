@@ -48,11 +48,17 @@ int64_t tokens_in_all(const plan::PlannedServing& planned) {
   return planned.held_sequences * planned.spec.shape.capacity.decoder();
 }
 
+// The tokens that max_length stands for.
+int64_t length_of_prompt(const plan::InferenceShape& shape) {
+  return shape.capacity.has_encoder() ? shape.capacity[TokenStream::encoder]
+                                      : shape.capacity.decoder();
+}
+
 nlohmann::ordered_json json_of(const plan::PlannedServing& planned) {
   const plan::InferenceShape& shape = planned.spec.shape;
   nlohmann::ordered_json json = {{"fits", true},
                                  {"device_bytes", planned.document.device.report.peak_bytes},
-                                 {"max_length", shape.capacity.decoder()},
+                                 {"max_length", length_of_prompt(shape)},
                                  {"sequences", planned.held_sequences},
                                  {"tokens", tokens_in_all(planned)},
                                  {"running_sequences", shape.sequences},
@@ -71,10 +77,12 @@ void print_serving(const plan::PlannedServing& planned) {
   const int64_t held = planned.held_sequences;
   base::print(
       "the cache holds {} sequence{} of {} tokens, or {} tokens in all\n"
-      "{} run at one time at most; prompts are read in chunks of {} tokens\n\n",
-      held, held == 1 ? "" : "s", shape.capacity.decoder(), tokens_in_all(planned), shape.sequences,
-      shape.prefill_tokens);
-  base::print("{:<20}{:>10}{:>16}{:>14}\n", "keys and values", "pages", "bytes a token", "memory");
+      "{} may run at one time; prompts are read {} tokens\n\n",
+      held, held == 1 ? "" : "s", length_of_prompt(shape), tokens_in_all(planned), shape.sequences,
+      shape.capacity.has_encoder() ? fmt::format("whole, at most {}", shape.encoder_tokens)
+                                   : fmt::format("in chunks of {}", shape.prefill_tokens));
+  base::print("{:<20}{:>10}{:>16}{:>14}\n", "keys and values", "pages", "bytes per token",
+              "memory");
   for (const GroupLine& line : lines_of(planned))
     base::print("{:<20}{:>10}{:>16}{:>14}\n", name_of(line.pool.group), line.pool.pages,
                 line.token_bytes, plan::readable_bytes(line.tokens * line.token_bytes));
@@ -112,6 +120,8 @@ std::string plan_mode_help() {
 int plan_serving(const Request& request) {
   const formats::Recipe recipe = request.recipe();
   recipe.require("model");
+  if (!recipe.picture.empty())
+    recipe.fail("picture", "is the page of a training plan; leave it out with mode=serve");
   const std::unique_ptr<program::Target> target = open_target(recipe);
   const plan::PlannedServing planned = planned_serving(recipe, *target);
   if (request.json)

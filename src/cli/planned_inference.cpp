@@ -53,7 +53,8 @@ void require_one_device(const formats::Recipe& recipe) {
                 "asks for several devices, and inference runs on one; leave it out");
 }
 
-// Sequences that run at one time where nothing is said.
+// The key of the sequences that run at one time; how many where it says nothing.
+constexpr const char* kSequencesKey = "per_device_train_batch_size";
 constexpr int64_t kServedSequences = 16;
 
 }  // namespace
@@ -62,7 +63,7 @@ plan::PlannedInference planned_inference(const formats::Recipe& recipe, program:
   require_one_device(recipe);
   const models::ModelConfig model = model_of(recipe);
   return plan::assemble_inference(
-      {recipe, model, target, shape_of(recipe, model)},
+      {recipe, model, target, shape_of(recipe, model), kSequencesKey},
       [&](const plan::Job& job) { return runtime::rehearse(job, target); });
 }
 
@@ -70,12 +71,13 @@ plan::PlannedServing planned_serving(const formats::Recipe& recipe, program::Tar
   require_one_device(recipe);
   const models::ModelConfig model = model_of(recipe);
   plan::InferenceShape shape = shape_of(recipe, model);
-  if (!recipe.is_given("per_device_train_batch_size")) shape.sequences = kServedSequences;
+  if (!recipe.is_given(kSequencesKey) || recipe.per_device_train_batch_size == 0)
+    shape.sequences = kServedSequences;
   if (!model.has_encoder()) shape.prefill_tokens = plan::kPrefillTokens;
   plan::add_small_sizes(shape);
-  return plan::assemble_serving({recipe, model, target, shape}, [&](const plan::Job& job) {
-    return runtime::rehearse(job, target);
-  });
+  return plan::assemble_serving(
+      {recipe, model, target, shape, kSequencesKey},
+      [&](const plan::Job& job) { return runtime::rehearse(job, target); });
 }
 
 }  // namespace snug::cli

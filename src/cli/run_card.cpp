@@ -37,7 +37,8 @@ void write_run_card(const formats::Recipe& recipe) {
   try {
     write_card_of_result(recipe, result, is_model);
   } catch (const std::exception& error) {
-    base::say("{} is whole, but has no model card: {}", result.string(), error.what());
+    base::say("no model card is written to {}, and nothing else is missing: {}", result.string(),
+              error.what());
   }
 }
 

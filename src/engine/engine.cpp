@@ -44,6 +44,8 @@ struct Engine::State {
         forward(executor, shape),
         scheduler(room_of(shape)) {
     SNUG_CHECK(!shape.all_logits, "programs that score generate nothing");
+    SNUG_CHECK(shape.pages.empty(),
+               "requests enter by place alone, so each place needs the pages of a whole sequence");
   }
 
   void check(const Request& request) const;
@@ -206,14 +208,14 @@ std::vector<Answer> Engine::answers(std::span<const Request> requests) {
   Collected all;
   all.answers.resize(requests.size());
   std::vector<RequestId> ids;
-  for (size_t i = 0; i < requests.size(); ++i) {
-    all.answers[i].prompt_tokens = std::ssize(requests[i].prompt);
-    ids.push_back(submit(requests[i], [&all, i](const AnswerEvent& event) {
-      add_to(all.answers[i], event);
-      if (event.finish) ++all.ended;
-    }));
-  }
   try {
+    for (size_t i = 0; i < requests.size(); ++i) {
+      all.answers[i].prompt_tokens = std::ssize(requests[i].prompt);
+      ids.push_back(submit(requests[i], [&all, i](const AnswerEvent& event) {
+        add_to(all.answers[i], event);
+        if (event.finish) ++all.ended;
+      }));
+    }
     while (all.ended < requests.size()) step();
   } catch (...) {
     for (const RequestId id : ids) cancel(id);

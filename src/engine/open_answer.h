@@ -1,5 +1,5 @@
-// An answer as it grows: the one place where a row of logits becomes a token and a token an event.
-// Not thread-safe.
+// An answer as it grows: the one place where a token is chosen from a row of logits, and where an
+// event is made of it. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,6 @@ class OpenAnswer {
   OpenAnswer(RequestId id, Request request, const models::ModelConfig& model,
              const text::Tokenizer* tokenizer);
 
-  const Request& request() const { return request_; }
   // What the decoder reads before the first new token, and the encoder, which may have none.
   std::span<const int32_t> decoder_ids() const { return decoder_ids_; }
   std::span<const int32_t> encoder_ids() const;

@@ -1,6 +1,7 @@
 #include "engine/request_shape.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "text/unicode/utf8.h"
@@ -118,6 +119,8 @@ void check_request(const Request& request, const models::ModelConfig& model,
   if (request.max_new_tokens < 1)
     base::throw_user_error("max_new_tokens is {}, and an answer has one token at least",
                            request.max_new_tokens);
+  if (request.deadline && std::isnan(*request.deadline))
+    base::throw_user_error("the deadline is no number of seconds");
   check_sampling(request.sampling);
   if (request.log_probabilities.value_or(0) < 0)
     base::throw_user_error("log-probabilities of {} tokens are asked for; 0 gives the new one's",

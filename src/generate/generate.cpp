@@ -11,10 +11,10 @@
 #include "engine/engine.h"
 #include "engine/request_shape.h"
 #include "generate/prompt.h"
+#include "generate/prompts_file/answer_line.h"
 #include "generate/prompts_file/prompts_file.h"
 #include "generate/recipe_request.h"
 #include "text/chat/folder_stop_ids.h"
-#include "text/tokenizer/sentencepiece_folder.h"
 
 namespace snug::generate {
 namespace {
@@ -36,12 +36,14 @@ class Session {
       recipe.fail("prompt_format", "is about prompt, and ids= are taken as they are; leave it out");
     if (!recipe.system.empty() && recipe.prompt_format != formats::PromptFormat::chat)
       recipe.fail("system", "is a message of a conversation; give prompt_format=chat next to it");
-    if (has_tokenizer()) tokenizer_.emplace(open_tokenizer(recipe, model_));
+    // A prompt of ids needs no tokenizer; but if the folder has one, the text is given as well.
+    if (recipe.ids.empty() || has_tokenizer(model_))
+      tokenizer_.emplace(open_tokenizer(recipe, model_));
     if (!recipe.stop.empty() && !tokenizer_)
       recipe.fail("stop", "is compared with text, but the model folder has no tokenizer");
     prompt_ = recipe.ids.empty() ? recipe_prompt(recipe, *tokenizer_, model_.config.has_encoder())
                                  : recipe_ids(recipe, model_.config);
-    end_ = {.ids = stop_ids(), .texts = recipe.stop};
+    end_ = end_of_answer();
   }
 
   void run(bool json) {
@@ -76,22 +78,13 @@ class Session {
             .log_probabilities = recipe_log_probabilities(recipe_)};
   }
 
-  // A prompt of ids needs no tokenizer; but if the folder has one, the text is given as well.
-  bool has_tokenizer() const {
-    return recipe_.ids.empty() ||
-           (!model_.folder.empty() && (std::filesystem::exists(model_.folder / "tokenizer.json") ||
-                                       !text::find_sentencepiece(model_.folder.string()).empty()));
-  }
-
   // A stop text that is a special token, which decoded text does not show, stops by its id.
-  std::vector<int32_t> stop_ids() const {
-    if (!tokenizer_) return text::folder_stop_ids(model_.folder, recipe_.adapter);
+  engine::AnswerEnd end_of_answer() const {
+    if (!tokenizer_)
+      return answer_end(text::folder_stop_ids(model_.folder, recipe_.adapter), recipe_.stop,
+                        nullptr);
     const bool is_chat = recipe_.prompt_format == formats::PromptFormat::chat;
-    engine::Ids ids = end_ids(recipe_, *tokenizer_, is_chat);
-    for (const std::string& stop : recipe_.stop)
-      if (const auto id = tokenizer_->id_of(stop); id && tokenizer_->is_special(*id))
-        ids.push_back(*id);
-    return ids;
+    return answer_end(end_ids(recipe_, *tokenizer_, is_chat), recipe_.stop, &*tokenizer_);
   }
 
   void print_json(const engine::Answer& answer, const engine::EngineTimes& times,
@@ -100,7 +93,7 @@ class Session {
     nlohmann::json result = {
         {"text", nullptr},
         {"ids", answer.ids},
-        {"finish_reason", answer.finish == engine::Finish::stop ? "stop" : "length"},
+        {"finish_reason", finish_word(answer.finish)},
         {"prompt_tokens", prompt_.size()},
         {"new_tokens", answer.ids.size()},
         {"tokens_per_second", count / (times.prefill_seconds + times.decode_seconds)},
@@ -116,14 +109,8 @@ class Session {
   // Of each new token, those that were the likeliest in its place.
   nlohmann::json top_log_probabilities() const {
     nlohmann::json all = nlohmann::json::array();
-    for (const std::vector<engine::TokenLogProbability>& tokens : likeliest_) {
-      nlohmann::json& list = all.emplace_back(nlohmann::json::array());
-      for (const auto& [id, log_probability] : tokens) {
-        nlohmann::json token{{"id", id}, {"logprob", log_probability}};
-        if (tokenizer_) token["token"] = tokenizer_->token_of(id).value_or("");
-        list.push_back(std::move(token));
-      }
-    }
+    for (const std::vector<engine::TokenLogProbability>& tokens : likeliest_)
+      all.emplace_back(likeliest_json(tokens, tokenizer_ ? &*tokenizer_ : nullptr));
     return all;
   }
 

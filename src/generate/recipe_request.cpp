@@ -1,6 +1,5 @@
 #include "generate/recipe_request.h"
 
-#include <filesystem>
 #include <utility>
 
 #include "text/tokenizer/sentencepiece_folder.h"
@@ -22,18 +21,17 @@ std::optional<int64_t> recipe_log_probabilities(const formats::Recipe& recipe) {
   return recipe.logprobs < 0 ? std::nullopt : std::optional(recipe.logprobs);
 }
 
-engine::AnswerEnd recipe_end(const formats::Recipe& recipe, std::vector<int32_t> ids,
+engine::AnswerEnd answer_end(std::vector<int32_t> ids, const std::vector<std::string>& texts,
                              const text::Tokenizer* tokenizer) {
   if (tokenizer != nullptr)
-    for (const std::string& stop : recipe.stop)
+    for (const std::string& stop : texts)
       if (const auto id = tokenizer->id_of(stop); id && tokenizer->is_special(*id))
         ids.push_back(*id);
-  return {.ids = std::move(ids), .texts = recipe.stop};
+  return {.ids = std::move(ids), .texts = texts};
 }
 
 bool has_tokenizer(const models::ModelSource& model) {
-  return !model.folder.empty() && (std::filesystem::exists(model.folder / "tokenizer.json") ||
-                                   !text::find_sentencepiece(model.folder.string()).empty());
+  return !model.folder.empty() && !text::find_tokenizer_file(model.folder.string()).empty();
 }
 
 }  // namespace snug::generate

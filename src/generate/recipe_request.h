@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/request.h"
@@ -18,9 +19,9 @@ engine::SamplingOptions recipe_sampling(const formats::Recipe& recipe);
 // Nothing where the recipe asks for no log-probabilities.
 std::optional<int64_t> recipe_log_probabilities(const formats::Recipe& recipe);
 
-// These ids and the recipe's stop texts. One that is a special token, which decoded text does not
-// show, stops by its id. `tokenizer`: null where there is no text.
-engine::AnswerEnd recipe_end(const formats::Recipe& recipe, std::vector<int32_t> ids,
+// These ids and texts. A text that is a special token, which decoded text does not show, stops by
+// its id. `tokenizer`: null where there is no text.
+engine::AnswerEnd answer_end(std::vector<int32_t> ids, const std::vector<std::string>& texts,
                              const text::Tokenizer* tokenizer);
 
 // Whether the model's folder has the files of a tokenizer.

@@ -43,10 +43,36 @@ TEST(PlanServing, RefusesWhatDoesNotHoldASequence) {
   const BinaryRun run = served("max_length=2048 device_memory=200MB device=h100");
   EXPECT_EQ(run.exit_code, 3);
   EXPECT_TRUE(contains(run.err, "does not fit")) << run.err;
+  const BinaryRun pictured = served("max_length=64 device=h100 picture=page.html");
+  EXPECT_EQ(pictured.exit_code, 2);
+  EXPECT_TRUE(contains(pictured.err, "'picture' is the page of a training plan")) << pictured.err;
   const BinaryRun unknown = run_snug({"plan", "model=smollm2-135m", "mode=server"});
   EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_TRUE(contains(unknown.err, "'mode' is 'server'; it is one of train, serve"))
       << unknown.err;
+}
+
+// What it says is a command that fits.
+TEST(PlanServing, AdvisesWithAKeyThatItTakes) {
+  const std::string model = "mode=serve max_length=64 device_memory=2MB";
+  const auto plan = [&](const std::string& more) {
+    return run_snug(joined({"plan", "model=tests/goldens/basic/model"}, words_of(model + more)));
+  };
+  const BinaryRun refused = plan(" per_device_train_batch_size=1000000");
+  EXPECT_EQ(refused.exit_code, 3);
+  const std::string key = "per_device_train_batch_size=";
+  const size_t at = refused.err.find(key);
+  ASSERT_NE(at, std::string::npos) << refused.err;
+  const size_t end = refused.err.find_first_not_of("0123456789", at + key.size());
+  EXPECT_EQ(plan(" " + refused.err.substr(at, end - at)).exit_code, 0);
+}
+
+TEST(PlanServing, CountsPromptsOfAnEncoder) {
+  const BinaryRun run = run_snug({"plan", "model=tests/goldens/mt5/model", "mode=serve",
+                                  "max_length=64", "device_memory=64MB"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(contains(run.out, " of 64 tokens, ")) << run.out;
+  EXPECT_TRUE(contains(run.out, "prompts are read whole")) << run.out;
 }
 
 }  // namespace

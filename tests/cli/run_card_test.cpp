@@ -57,7 +57,7 @@ TEST(RunCard, IsNoReasonToFail) {
   recipe.output_dir = job.path("gone").string();
   const testing::CapturedStream captured(stderr);
   EXPECT_NO_THROW(write_run_card(recipe));
-  EXPECT_TRUE(has(captured.text(), "has no model card: "));
+  EXPECT_TRUE(has(captured.text(), "no model card is written to "));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // tests/goldens, types of tensors those of its quantiser; several kinds in one pass are the same
 // files as each alone; costs are those planned.
 #include "convert/gguf/export_gguf.h"
+#include "convert/gguf/merged_tokenizer.h"
 
 #include <gtest/gtest.h>
 
@@ -190,7 +191,6 @@ TEST(ExportGguf, WritesAModelfileOfTheFirstFile) {
   EXPECT_EQ(exporter.plan().result_bytes, bytes);
 }
 
-// As a run that was trained with a template of its own leaves it next to its adapter.
 TEST(ExportGguf, TakesTheTokenizerOfAnotherFolder) {
   const TemporaryFolder folder;
   const FolderWeights source("examples/wordnet");
@@ -207,6 +207,32 @@ TEST(ExportGguf, TakesTheTokenizerOfAnotherFolder) {
   EXPECT_EQ(without.metadata().find("tokenizer.chat_template"), nullptr);
   ASSERT_NE(with.metadata().find("tokenizer.chat_template"), nullptr);
   EXPECT_TRUE(*with.metadata().find("tokenizer.chat_template") == formats::MetadataValue(chat));
+}
+
+// As merging leaves them: what the adapter brings replaces the model's, and nothing else is lost.
+TEST(MergedTokenizer, HasTheAdaptersFilesOverTheModels) {
+  const TemporaryFolder folder;
+  const fs::path model = folder.path() / "model";
+  const fs::path adapter = folder.path() / "adapter";
+  fs::create_directory(model);
+  fs::create_directory(adapter);
+  base::write_file_atomically(model / "config.json", R"({"model_type": "llama"})");
+  base::write_file_atomically(model / "tokenizer.json", "of the model");
+  base::write_file_atomically(model / "chat_template.jinja", "template");
+  base::write_file_atomically(model / "generation_config.json", R"({"eos_token_id": [0, 5]})");
+  base::write_file_atomically(adapter / "tokenizer.json", "of the adapter");
+  const fs::path output = folder.path() / "new/out";
+  {
+    const MergedTokenizer merged(model, adapter, output);
+    const auto text = [&](const char* file) {
+      return base::read_text_file(merged.folder() / file);
+    };
+    EXPECT_EQ(text("tokenizer.json"), "of the adapter");
+    EXPECT_EQ(text("chat_template.jinja"), "template");
+    EXPECT_EQ(text("generation_config.json"), R"({"eos_token_id": [0, 5]})");
+    EXPECT_EQ(text("config.json"), R"({"model_type": "llama"})");
+  }
+  EXPECT_TRUE(fs::is_empty(folder.path() / "new"));
 }
 
 TEST(ExportGguf, SaysTheLicenceAndTheSamplingOfTheFolder) {

@@ -104,7 +104,7 @@ TEST(Modelfile, LeavesOutATemplateThatOllamaCannotWrite) {
 TEST(Modelfile, OfAnAdapterNamesItsBaseAndHasItsPrompts) {
   const text::TinyTokenizer tiny = tokenizer_with("chatml");
   const TokenizerFolder folder(tiny.document().dump(), tiny.config);
-  const Modelfile file = adapter_modelfile(folder.path(), "no/adapter", 260, "adapter.gguf");
+  const Modelfile file = adapter_modelfile(folder.path(), folder.path(), 260, "adapter.gguf");
   const std::string from = "FROM " + folder.path().string() + "\nADAPTER ./adapter.gguf\n";
   EXPECT_TRUE(file.text.starts_with(from + "TEMPLATE \"\"\"{{ range")) << file.text;
   EXPECT_TRUE(file.text.ends_with("PARAMETER stop \"</s>\"\n")) << file.text;
@@ -112,8 +112,7 @@ TEST(Modelfile, OfAnAdapterNamesItsBaseAndHasItsPrompts) {
   EXPECT_TRUE(testing::contains(file.notes[0], "takes the base from " + folder.path().string()));
 }
 
-// A run leaves the template that it trained with next to the adapter.
-TEST(Modelfile, OfAnAdapterHasThePromptsThatWereTrained) {
+TEST(Modelfile, OfAnAdapterHasThePromptsOfItsTokenizer) {
   const text::TinyTokenizer tiny = tokenizer_with("chatml");
   const TokenizerFolder adapter(tiny.document().dump(), tiny.config);
   const Modelfile file = adapter_modelfile("tests/goldens/basic/model", adapter.path(), 260, "a");

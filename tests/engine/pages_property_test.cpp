@@ -165,7 +165,7 @@ class Play {
   }
 
   // Nobody is refused where nobody else is.
-  void check_refusal(const SequenceGrowth& growth) {
+  void check_refusal(const models::SequenceGrowth& growth) {
     const bool alone = std::none_of(live_.begin(), live_.end(),
                                     [](const std::optional<Live>& one) { return one.has_value(); });
     EXPECT_FALSE(alone && pages_.can_ever_enter(growth));
@@ -236,7 +236,7 @@ class Play {
       pages_.fill_table(sequence, group, row);
       const Positions bounds = pages_.key_bounds(sequence, group);
       ASSERT_EQ(bounds.end, std::ssize(it.keys) + it.growing);
-      ASSERT_LE(bounds.begin, first_seen(first_query, pages_.shape().groups[g].window));
+      ASSERT_LE(bounds.begin, models::first_seen(first_query, pages_.shape().groups[g].window));
       for (int64_t position = bounds.begin; position < std::ssize(it.keys); ++position) {
         const int64_t page = row[static_cast<size_t>(position / page_tokens)];
         ASSERT_NE(page, kNoPage);

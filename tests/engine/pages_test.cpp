@@ -104,10 +104,10 @@ TEST(PagePool, StopsAtWrongUse) {
 }
 
 TEST(PageGroup, FirstSeenIsOfTheWindowThatEndsWithTheQuery) {
-  EXPECT_EQ(first_seen(100, 0), 0);
-  EXPECT_EQ(first_seen(7, 8), 0);  // positions 0 to 7 are eight
-  EXPECT_EQ(first_seen(8, 8), 1);
-  EXPECT_EQ(first_seen(8, 1), 8);
+  EXPECT_EQ(models::first_seen(100, 0), 0);
+  EXPECT_EQ(models::first_seen(7, 8), 0);  // positions 0 to 7 are eight
+  EXPECT_EQ(models::first_seen(8, 8), 1);
+  EXPECT_EQ(models::first_seen(8, 1), 8);
 }
 
 // Against every way in which chunks can lie: the most that is held while the tokens of a chunk are
@@ -120,14 +120,15 @@ TEST(PageGroup, MostPagesHoldHoweverChunksLie) {
       for (int64_t tokens = prompt; tokens <= 30; ++tokens) {
         int64_t most = 0;
         const auto hold = [&](int64_t length, int64_t end) {
-          most = std::max(most, pages_of(end, kPage) - first_seen(length, window) / kPage);
+          most = std::max(
+              most, models::pages_of(end, kPage) - models::first_seen(length, window) / kPage);
         };
         for (int64_t length = 0; length < prompt; ++length)
           for (int64_t end = length + 1; end <= std::min(prompt, length + kChunk); ++end)
             hold(length, end);
         for (int64_t length = prompt; length < tokens; ++length) hold(length, length + 1);
-        const int64_t said = most_pages({.pages = 0, .window = window}, kPage, kChunk,
-                                        {.prompt_tokens = prompt, .tokens = tokens});
+        const int64_t said = models::most_pages(window, {kPage, kChunk},
+                                                {.prompt_tokens = prompt, .tokens = tokens});
         EXPECT_GE(said, most) << window << ' ' << prompt << ' ' << tokens;
         EXPECT_LE(said, most + 1) << window << ' ' << prompt << ' ' << tokens;
       }
@@ -337,6 +338,17 @@ TEST(SequencePages, PromisesHoldWhereAWindowIsShared) {
     pages.written(1);
   }
   EXPECT_TRUE(read_prompt(pages, 0, counted(0, 12)));
+}
+
+// A sequence that shares nothing may enter with the first part of its prompt alone.
+TEST(SequencePages, WhatEntersInPartsCanStillReadInChunks) {
+  SequencePages pages(shape_of({{.pages = 6, .window = 8}}));
+  const Ids prompt = counted(1, 24);
+  const std::span<const int32_t> part = std::span(prompt).first(1);
+  ASSERT_TRUE(pages.enter(0, {.prompt = part, .promised_tokens = 40, .shares = false}));
+  // Six pages are enough for one that reads in chunks of 8, and not for two.
+  EXPECT_FALSE(pages.enter(1, {.prompt = part, .promised_tokens = 40, .shares = false}));
+  EXPECT_TRUE(read_prompt(pages, 0, prompt));
 }
 
 TEST(SequencePages, NothingHappensWhereOneGroupIsShort) {

@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/seconds_since.h"
-#include "convert/gguf/folder_tokenizer.h"
 #include "convert/gguf/gguf_file_name.h"
 #include "convert/gguf/modelfile.h"
 #include "convert/source/adapter_changes.h"
@@ -22,6 +21,7 @@
 #include "formats/gguf/blocks.h"
 #include "formats/gguf/gguf_writer.h"
 #include "models/gguf/architecture.h"
+#include "text/tokenizer/sentencepiece_folder.h"
 
 namespace snug::convert {
 namespace {
@@ -73,16 +73,12 @@ GgufPart rows_of_b(const GgufPart& part, int64_t r) {
   return rows;
 }
 
-// The most that reading the folder's tokenizer takes, in documents of JSON: 3 bytes for one of the
-// file were measured
+// The most that reading the folder's tokenizer takes, in documents of JSON: twice the 3 bytes for
+// each of the file that were measured.
 int64_t reading_bytes(const fs::path& folder) {
   constexpr int64_t kBytesOfByte = 6;
-  int64_t bytes = 0;
-  std::error_code error;
-  for (const char* name : {"tokenizer.json", "tokenizer.model", "spiece.model"})
-    if (const auto size = fs::file_size(folder / name, error); !error)
-      bytes = std::max(bytes, kBytesOfByte * static_cast<int64_t>(size));
-  return bytes;
+  const std::string file = text::find_tokenizer_file(folder.string());
+  return file.empty() ? 0 : kBytesOfByte * static_cast<int64_t>(fs::file_size(file));
 }
 
 // A and B of one matrix in fp32.
@@ -96,7 +92,7 @@ struct LoraValues {
 class AdapterExporter::Impl {
  public:
   Impl(const WeightSource& base, const fs::path& adapter, std::span<const GgufMix> mixes,
-       const std::string& name)
+       const std::string& name, const fs::path& tokenizer)
       : adapter_(adapter),
         name_(name),
         mixes_(mixes.begin(), mixes.end()),
@@ -111,7 +107,7 @@ class AdapterExporter::Impl {
     refuse_the_inexpressible(base);
     find_matrices(base);
     make_plan();
-    add_modelfile(base);
+    add_modelfile(base, tokenizer.empty() ? base.companions() : tokenizer);
   }
 
   const AdapterExportPlan& plan() const { return plan_; }
@@ -224,15 +220,14 @@ class AdapterExporter::Impl {
   }
 
   // Of the first file.
-  void add_modelfile(const WeightSource& base) {
-    Modelfile made = adapter_modelfile(base.companions(), adapter_, known_model(base).vocab_size,
+  void add_modelfile(const WeightSource& base, const fs::path& tokenizer) {
+    Modelfile made = adapter_modelfile(base.companions(), tokenizer, known_model(base).vocab_size,
                                        plan_.files.front());
     modelfile_ = std::move(made.text);
     plan_.notes = std::move(made.notes);
     plan_.result_bytes += std::ssize(modelfile_);
     // Given back before the matrices are read.
-    plan_.buffer_bytes = std::max(
-        plan_.buffer_bytes, reading_bytes(has_tokenizer(adapter_) ? adapter_ : base.companions()));
+    plan_.buffer_bytes = std::max(plan_.buffer_bytes, reading_bytes(tokenizer));
   }
 
   formats::Metadata metadata(GgufMix mix) const {
@@ -338,8 +333,9 @@ class AdapterExporter::Impl {
 };
 
 AdapterExporter::AdapterExporter(const WeightSource& base, const fs::path& adapter,
-                                 std::span<const GgufMix> mixes, const std::string& name)
-    : impl_(std::make_unique<const Impl>(base, adapter, mixes, name)) {}
+                                 std::span<const GgufMix> mixes, const std::string& name,
+                                 const fs::path& tokenizer)
+    : impl_(std::make_unique<const Impl>(base, adapter, mixes, name, tokenizer)) {}
 AdapterExporter::~AdapterExporter() = default;
 
 const AdapterExportPlan& AdapterExporter::plan() const { return impl_->plan(); }

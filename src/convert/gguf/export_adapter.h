@@ -29,9 +29,10 @@ class AdapterExporter {
   // `base`: the model that the adapter was trained on; only its config and shapes are read. `mixes`
   // are f32, f16 or bf16. Throws UserError for what a file cannot express, saying that merging can:
   // DoRA, tables and modules that train whole, rows of tokens, and an adapter of a head that is the
-  // embedding.
+  // embedding. `tokenizer`: the folder whose prompts and ends the Modelfile has; empty: the base's.
   AdapterExporter(const WeightSource& base, const std::filesystem::path& adapter,
-                  std::span<const GgufMix> mixes, const std::string& name);
+                  std::span<const GgufMix> mixes, const std::string& name,
+                  const std::filesystem::path& tokenizer = {});
   ~AdapterExporter();
 
   const AdapterExportPlan& plan() const;

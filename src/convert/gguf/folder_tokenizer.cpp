@@ -330,10 +330,7 @@ void take_text_settings(const TokenizerSource& source, GgufTokenizer& result) {
 }  // namespace
 
 bool has_tokenizer(const std::filesystem::path& folder) {
-  std::error_code error;
-  for (const char* name : {"tokenizer.json", "tokenizer.model", "spiece.model"})
-    if (!folder.empty() && std::filesystem::exists(folder / name, error)) return true;
-  return false;
+  return !folder.empty() && !text::find_tokenizer_file(folder.string()).empty();
 }
 
 GgufTokenizer gguf_tokenizer(const std::filesystem::path& folder, const text::Tokenizer& tokenizer,

@@ -41,12 +41,12 @@ Modelfile modelfile(const std::filesystem::path& folder, int64_t rows, const std
   return result;
 }
 
-Modelfile adapter_modelfile(const std::filesystem::path& base, const std::filesystem::path& adapter,
-                            int64_t rows, const std::string& file) {
+Modelfile adapter_modelfile(const std::filesystem::path& base,
+                            const std::filesystem::path& tokenizer, int64_t rows,
+                            const std::string& file) {
   const std::string from = std::filesystem::absolute(base).lexically_normal().string();
   Modelfile result{.text = fmt::format("FROM {}\nADAPTER ./{}\n", from, file)};
-  const std::filesystem::path& prompts = has_tokenizer(adapter) ? adapter : base;
-  if (has_tokenizer(prompts)) add_prompts(prompts, rows, result);
+  if (has_tokenizer(tokenizer)) add_prompts(tokenizer, rows, result);
   result.notes.push_back(
       fmt::format("the Modelfile takes the base from {}, which Ollama reads for llama, mistral, "
                   "gemma and phi3; write the base's GGUF file, or the name under which Ollama has "

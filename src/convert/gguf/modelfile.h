@@ -18,11 +18,11 @@ struct Modelfile {
 // can write the same prompts, else it is left out and a note says so.
 Modelfile modelfile(const std::filesystem::path& folder, int64_t rows, const std::string& file);
 
-// An adapter on the model in the folder `base`. Chat template and ends are those of the adapter's
-// folder where that has a tokenizer, as runs leave it there, else those of the base's. `file`: the
-// adapter's GGUF file, next to the Modelfile. A note says what may be written after FROM instead of
-// the folder.
-Modelfile adapter_modelfile(const std::filesystem::path& base, const std::filesystem::path& adapter,
-                            int64_t rows, const std::string& file);
+// An adapter on the model in the folder `base`. Chat template and ends are those of the folder
+// `tokenizer`, if it has one. `file`: the adapter's GGUF file, next to the Modelfile. A note says
+// what may be written after FROM instead of the folder.
+Modelfile adapter_modelfile(const std::filesystem::path& base,
+                            const std::filesystem::path& tokenizer, int64_t rows,
+                            const std::string& file);
 
 }  // namespace snug::convert

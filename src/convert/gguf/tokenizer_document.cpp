@@ -89,8 +89,8 @@ const ByteLevelRule& rule_of(const GgufTokenizer& tokenizer) {
   if (const ByteLevelRule* rule = find_byte_level_rule(tokenizer.pre)) return *rule;
   base::throw_user_error(
       "tokenizer.ggml.pre: {}, so that it is not known how the tokenizer divides texts; take a "
-      "newer "
-      "file of the model, or write the name of the rule into this one, as in 'gguf-new-metadata "
+      "newer file of the model, or write the name of the rule into this one, as in "
+      "'gguf-new-metadata "
       "--pre-tokenizer llama-bpe FILE NEW_FILE' (of PyPI's gguf)",
       lacks_rule(tokenizer)
           ? "the file does not say it, and its ids are those of no tokenizer that is known"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "models/forward/key_pages.h"
 
 namespace snug::engine {
 
@@ -40,7 +41,8 @@ int64_t PrefixIndex::usable_pages(std::span<const EntryId> entries) const {
     bool all = true;
     for (size_t group = 0; group < groups_.size(); ++group) {
       in_succession[group] = entry.pages[group] == kNoPage ? 0 : in_succession[group] + 1;
-      const int64_t first = first_seen(count * page_tokens_, groups_[group].window) / page_tokens_;
+      const int64_t first =
+          models::first_seen(count * page_tokens_, groups_[group].window) / page_tokens_;
       all = all && in_succession[group] >= count - first;
     }
     if (all) usable = count;
@@ -57,7 +59,7 @@ KnownBeginning PrefixIndex::longest(std::span<const int32_t> ids,
   if (!entries.empty()) known.entry = entries.back();
   for (size_t group = 0; group < groups_.size(); ++group) {
     const int64_t first =
-        first_seen(known.pages * page_tokens_, groups_[group].window) / page_tokens_;
+        models::first_seen(known.pages * page_tokens_, groups_[group].window) / page_tokens_;
     known.tables[group].assign(entries.size(), kNoPage);
     for (auto i = static_cast<size_t>(first); i < entries.size(); ++i)
       known.tables[group][i] = entries_.at(entries[i]).pages[group];

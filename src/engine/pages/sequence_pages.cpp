@@ -34,10 +34,11 @@ const SequencePages::Table& SequencePages::table_of(int64_t sequence, int64_t gr
   return it.tables[static_cast<size_t>(group)];
 }
 
-bool SequencePages::can_ever_enter(const SequenceGrowth& growth) const {
+bool SequencePages::can_ever_enter(const models::SequenceGrowth& growth) const {
   return growth.tokens <= shape_.sequence_tokens &&
          std::all_of(shape_.groups.begin(), shape_.groups.end(), [&](const PageGroup& group) {
-           return most_pages(group, shape_.page_tokens, shape_.chunk_tokens, growth) <= group.pages;
+           return models::most_pages(group.window, {shape_.page_tokens, shape_.chunk_tokens},
+                                     growth) <= group.pages;
          });
 }
 
@@ -73,7 +74,10 @@ int64_t SequencePages::claim_of(int64_t group, int64_t promised,
 std::optional<int64_t> SequencePages::enter(int64_t sequence, const EnteringSequence& entering) {
   Sequence& it = at(sequence);
   SNUG_CHECK(!it.is_here, "sequence {} is not empty", sequence);
-  const SequenceGrowth growth{std::ssize(entering.prompt), entering.promised_tokens};
+  // Who shares nothing may not give all of its prompt yet: any of its tokens may come in chunks.
+  const models::SequenceGrowth growth{
+      entering.shares ? std::ssize(entering.prompt) : entering.promised_tokens,
+      entering.promised_tokens};
   KnownBeginning known = index_.longest(
       entering.shares ? entering.prompt : std::span<const int32_t>(), entering.adapter);
   std::vector<Table> tables(pools_.size());
@@ -82,7 +86,8 @@ std::optional<int64_t> SequencePages::enter(int64_t sequence, const EnteringSequ
     Table& table = tables[g];
     table.pages = std::move(known.tables[g]);
     table.first = std::count(table.pages.begin(), table.pages.end(), kNoPage);
-    table.promised = most_pages(shape_.groups[g], shape_.page_tokens, shape_.chunk_tokens, growth);
+    table.promised = models::most_pages(shape_.groups[g].window,
+                                        {shape_.page_tokens, shape_.chunk_tokens}, growth);
     if (claimed(group) + claim_of(group, table.promised, table.pages) > pools_[g].pages())
       return std::nullopt;
   }
@@ -115,7 +120,7 @@ bool SequencePages::grow(int64_t sequence, std::span<const int32_t> ids) {
   SNUG_CHECK(std::ssize(ids) <= shape_.chunk_tokens && end <= shape_.sequence_tokens,
              "sequence {} grows by {} tokens to {}, but a chunk has {} and a sequence {}", sequence,
              ids.size(), end, shape_.chunk_tokens, shape_.sequence_tokens);
-  const int64_t pages = pages_of(end, shape_.page_tokens);
+  const int64_t pages = models::pages_of(end, shape_.page_tokens);
   for (size_t g = 0; g < pools_.size(); ++g) {
     const int64_t more = pages - std::ssize(it.tables[g].pages);
     if (more > 0 && !has_room(static_cast<int64_t>(g), it.tables[g], more)) return false;
@@ -166,7 +171,8 @@ void SequencePages::publish_page(Sequence& sequence) {
 void SequencePages::give_back(Sequence& sequence) {
   for (size_t g = 0; g < pools_.size(); ++g) {
     Table& table = sequence.tables[g];
-    const int64_t first = first_seen(sequence.length, shape_.groups[g].window) / shape_.page_tokens;
+    const int64_t first =
+        models::first_seen(sequence.length, shape_.groups[g].window) / shape_.page_tokens;
     for (; table.first < first; ++table.first)
       pools_[g].release(std::exchange(table.pages[static_cast<size_t>(table.first)], kNoPage));
   }

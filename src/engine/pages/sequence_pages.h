@@ -17,6 +17,7 @@
 #include "engine/pages/page_group.h"
 #include "engine/pages/page_pool.h"
 #include "engine/pages/prefix_index.h"
+#include "models/forward/key_pages.h"
 
 namespace snug::engine {
 
@@ -50,14 +51,14 @@ class SequencePages {
 
   const PagesShape& shape() const { return shape_; }
   int64_t pages_per_sequence() const {
-    return pages_of(shape_.sequence_tokens, shape_.page_tokens);
+    return models::pages_of(shape_.sequence_tokens, shape_.page_tokens);
   }
   const PagePool& pool(int64_t group) const { return pools_[static_cast<size_t>(group)]; }
 
   const PrefixIndex& index() const { return index_; }
 
   // Whether a sequence that grows like this can enter where there is no other.
-  bool can_ever_enter(const SequenceGrowth& growth) const;
+  bool can_ever_enter(const models::SequenceGrowth& growth) const;
 
   // A sequence takes the place `sequence`, which must be empty, and shares the longest beginning of
   // its prompt that is known. Returns how many tokens that are; the others have to be read. Nothing

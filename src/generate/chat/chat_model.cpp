@@ -66,7 +66,7 @@ struct ChatModel::Opened {
     } else if (!recipe.system.empty()) {
       recipe.fail("system", "is a message of a conversation; leave it out, or prompt_format");
     }
-    end = recipe_end(recipe, end_ids(recipe, tokenizer, chat.has_value()), &tokenizer);
+    end = answer_end(end_ids(recipe, tokenizer, chat.has_value()), recipe.stop, &tokenizer);
     inference.emplace(recipe, model, chat_shape(recipe, model.config, context));
     engine.emplace(*inference, &tokenizer);
   }

@@ -15,6 +15,7 @@
 #include "generate/evaluation/shown_documents.h"
 #include "generate/evaluation/task_data.h"
 #include "generate/prompt.h"
+#include "generate/recipe_request.h"
 #include "text/chat/jinja/limits.h"
 
 namespace snug::generate {
@@ -146,14 +147,9 @@ class TaskRunner {
       }
   }
 
-  // A text that is a special token, which decoded text does not show, ends an answer by its id.
   engine::AnswerEnd end_of(const AnswerRules& rules) const {
-    engine::AnswerEnd end{.ids = end_ids(model_.recipe, model_.tokenizer, false),
-                          .texts = rules.until};
-    for (const std::string& text : rules.until)
-      if (const auto id = model_.tokenizer.id_of(text); id && model_.tokenizer.is_special(*id))
-        end.ids.push_back(*id);
-    return end;
+    return answer_end(end_ids(model_.recipe, model_.tokenizer, false), rules.until,
+                      &model_.tokenizer);
   }
 
   int64_t new_tokens_of(const Task& task) const {

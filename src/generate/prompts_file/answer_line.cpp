@@ -21,18 +21,6 @@ std::string passed_name(const std::string& name) {
   return is_taken ? "input_" + name : name;
 }
 
-OrderedJson likeliest_json(const std::vector<engine::TokenLogProbability>& likeliest,
-                           const text::Tokenizer* tokenizer) {
-  OrderedJson list = OrderedJson::array();
-  for (const auto& [id, log_probability] : likeliest) {
-    OrderedJson token{{"id", id}};
-    if (tokenizer != nullptr) token["token"] = tokenizer->token_of(id).value_or("");
-    token["logprob"] = log_probability;
-    list.push_back(std::move(token));
-  }
-  return list;
-}
-
 void set_answer(const LineAnswer& answer, const text::Tokenizer* tokenizer, OrderedJson& line) {
   line["text"] = tokenizer == nullptr ? OrderedJson(nullptr) : OrderedJson(answer.text);
   line["finish_reason"] = finish_word(answer.finish);
@@ -49,6 +37,18 @@ void set_answer(const LineAnswer& answer, const text::Tokenizer* tokenizer, Orde
 }
 
 }  // namespace
+
+nlohmann::ordered_json likeliest_json(const std::vector<engine::TokenLogProbability>& likeliest,
+                                      const text::Tokenizer* tokenizer) {
+  OrderedJson list = OrderedJson::array();
+  for (const auto& [id, log_probability] : likeliest) {
+    OrderedJson token{{"id", id}};
+    if (tokenizer != nullptr) token["token"] = tokenizer->token_of(id).value_or("");
+    token["logprob"] = log_probability;
+    list.push_back(std::move(token));
+  }
+  return list;
+}
 
 void add_event(LineAnswer& answer, const engine::AnswerEvent& event) {
   answer.text += event.text;

@@ -33,6 +33,10 @@ void add_event(LineAnswer& answer, const engine::AnswerEvent& event);
 
 std::string_view finish_word(engine::Finish finish);
 
+// Tokens with their log-probabilities. `tokenizer`: null where there is no text.
+nlohmann::ordered_json likeliest_json(const std::vector<engine::TokenLogProbability>& likeliest,
+                                      const text::Tokenizer* tokenizer);
+
 // `tokenizer`: null where there is no text. A field that is passed on under a name that an answer
 // has itself is called input_NAME.
 std::string answer_line(const LineAnswer& answer, const text::Tokenizer* tokenizer);

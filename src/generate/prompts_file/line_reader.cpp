@@ -281,14 +281,14 @@ const text::ChatTemplate& LineReader::chat() {
 }
 
 engine::AnswerEnd LineReader::end_of(const LineSettings& settings, bool is_chat) {
-  if (settings.ignores_ends) return recipe_end(settings.recipe, settings.stop_ids, tokenizer_);
+  if (settings.ignores_ends) return answer_end(settings.stop_ids, settings.recipe.stop, tokenizer_);
   std::optional<engine::Ids>& known = is_chat ? chat_ends_ : text_ends_;
   if (!known)
     known = tokenizer_ == nullptr ? text::folder_stop_ids(model_.folder, recipe_.adapter)
                                   : end_ids(recipe_, *tokenizer_, is_chat);
   engine::Ids ids = *known;
   ids.insert(ids.end(), settings.stop_ids.begin(), settings.stop_ids.end());
-  return recipe_end(settings.recipe, std::move(ids), tokenizer_);
+  return answer_end(std::move(ids), settings.recipe.stop, tokenizer_);
 }
 
 std::vector<std::string> LineReader::notes(const std::string& path) const {

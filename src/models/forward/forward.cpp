@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "models/config/rope.h"
 #include "models/forward/forward_builder.h"
+#include "models/forward/key_pages.h"
 #include "models/weights.h"
 #include "program/ir/tensor_names.h"
 #include "program/kinds/attention/attention.h"
@@ -91,14 +92,13 @@ class Forward : ForwardBuilder {
       GroupInputs inputs{pool};
       inputs.key_bounds = of_group(kKeyBoundsName, {options_.segments, 2});
       if (!is_encoder() || runs_encoder()) inputs.slots = of_group(kSlotsName, {tokens()});
-      inputs.pages = of_group(kPagesName, {options_.segments, pages_of_sequence()});
+      inputs.pages = of_group(kPagesName, {options_.segments, table_pages()});
       groups_.push_back(inputs);
     }
   }
 
-  int64_t pages_of_sequence() const {
-    const int64_t page = options_.cache.page_tokens;
-    return (options_.cache.capacity[stream_] + page - 1) / page;
+  int64_t table_pages() const {
+    return pages_of(options_.cache.capacity[stream_], options_.cache.page_tokens);
   }
 
   void declare_inputs() {

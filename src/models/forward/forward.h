@@ -24,7 +24,7 @@ enum class Head : uint8_t {
 // The caches of keys and values: pools of pages, which sequences have by a table.
 struct CacheOptions {
   std::vector<KeyPool> pools{};           // of key_groups(stack); empty: there are no caches
-  int32_t page_tokens = 0;                // a power of two
+  int32_t page_tokens = 0;                // of a page
   base::PerStream<int64_t> capacity = 0;  // the most tokens of a sequence
 };
 

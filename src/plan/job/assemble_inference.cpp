@@ -62,7 +62,11 @@ Budget arenas_of(const PlanDocument& document) {
 class Planner : public Changes {
  public:
   Planner(const InferenceInputs& inputs, const MeasureProcess& measure)
-      : recipe_(inputs.recipe), spec_(spec_of(inputs)), target_(inputs.target), measure_(measure) {}
+      : recipe_(inputs.recipe),
+        spec_(spec_of(inputs)),
+        target_(inputs.target),
+        measure_(measure),
+        sequences_key_(inputs.sequences_key) {}
 
   PlannedInference plan() {
     PlannedInference planned = with_largest_chunk(
@@ -169,7 +173,7 @@ class Planner : public Changes {
     while (spec.shape.sequences > 1) {
       spec.shape.sequences /= 2;
       Overrides fewer = overrides;
-      fewer.emplace_back("batch", std::to_string(spec.shape.sequences));
+      fewer.emplace_back(std::string(sequences_key_), std::to_string(spec.shape.sequences));
       if (auto change = with(spec, fewer, budget)) return change;
     }
     return std::nullopt;
@@ -185,6 +189,7 @@ class Planner : public Changes {
   const InferenceSpec spec_;
   const program::Target& target_;
   const MeasureProcess& measure_;
+  std::string_view sequences_key_;
   std::optional<ProcessBytes> process_;
   std::optional<Change> least_;
 };

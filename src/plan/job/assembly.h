@@ -98,6 +98,7 @@ struct InferenceInputs {
   const models::ModelConfig& model;
   const program::Target& target;
   InferenceShape shape;  // its prefill_tokens are a maximum, lowered if memory is short
+  std::string_view sequences_key = "batch";  // the recipe's key of shape.sequences
 };
 
 struct PlannedInference : PlannedJob {

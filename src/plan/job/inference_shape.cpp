@@ -4,13 +4,10 @@
 #include <variant>
 
 #include "base/error.h"
+#include "models/forward/key_pages.h"
 
 namespace snug::plan {
 namespace {
-
-int64_t whole_pages(int64_t tokens, int64_t page_tokens) {
-  return (tokens + page_tokens - 1) / page_tokens;
-}
 
 std::vector<int32_t> below(const std::vector<int32_t>& sizes, int64_t largest) {
   std::vector<int32_t> smaller = sizes;
@@ -37,14 +34,13 @@ void add_small_sizes(InferenceShape& shape) {
 
 int64_t pages_of_sequence(const InferenceShape& shape, const models::KeyGroup& group) {
   const int64_t capacity = shape.capacity[group.stream];
-  const int64_t all = whole_pages(capacity, shape.page_tokens);
-  if (group.window == 0) return all;
-  const int64_t seen = group.window - 1 + std::min(shape.prefill_tokens, capacity);
-  return std::min(all, whole_pages(seen - 1, shape.page_tokens) + 1);
+  return models::most_pages(group.window, {shape.page_tokens, shape.prefill_tokens},
+                            {capacity, capacity});
 }
 
 std::vector<models::KeyPool> key_pools(const InferenceShape& shape, const models::Stack& stack) {
   const std::vector<models::KeyGroup> groups = models::key_groups(stack);
+  SNUG_CHECK(shape.page_tokens > 0, "pages of {} tokens", shape.page_tokens);
   SNUG_CHECK(shape.pages.empty() || shape.pages.size() == groups.size(),
              "pages for {} groups of keys, of which the model has {}", shape.pages.size(),
              groups.size());

@@ -27,7 +27,7 @@ struct InferenceShape {
   // Numbers of tokens, ascending, for which there are prefill programs of their own, as far as they
   // are below prefill_tokens. These programs run no encoder.
   std::vector<int32_t> prefill_sizes{};
-  int32_t page_tokens = 64;  // of a page: a power of two, 16 or more
+  int32_t page_tokens = 64;  // of a page
   // Pages of the pools of each group of keys, in the order of models::key_groups. Empty: as many as
   // all sequences together can need.
   std::vector<int64_t> pages{};

@@ -236,6 +236,12 @@ std::string find_sentencepiece(const std::string& folder) {
   return "";
 }
 
+std::string find_tokenizer_file(const std::string& folder) {
+  const std::string json_file = folder + "/tokenizer.json";
+  std::error_code error;
+  return std::filesystem::exists(json_file, error) ? json_file : find_sentencepiece(folder);
+}
+
 json sentencepiece_tokenizer(const std::string& file, const json& config,
                              const std::string& family) {
   std::string bytes;

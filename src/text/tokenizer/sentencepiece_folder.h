@@ -16,4 +16,8 @@ nlohmann::json sentencepiece_tokenizer(const std::string& model_file, const nloh
 // The model file of a folder, tokenizer.model or spiece.model; empty if it has none.
 std::string find_sentencepiece(const std::string& folder);
 
+// The file that the tokenizer of a folder is read from: tokenizer.json, or else the model file;
+// empty if it has none.
+std::string find_tokenizer_file(const std::string& folder);
+
 }  // namespace snug::text

@@ -66,6 +66,7 @@ SNUG_INLINE void write_sums(const FewRowsProduct& product, const Outputs& part,
   const int64_t columns = product.end - product.begin;
   float* to = product.sums + part.row * columns + part.output - product.begin;
   constexpr int kSums = kRows * kWide;
+  static_assert(kSums <= kSumsAtOnce);
   // For fewer sums, those of the lanes one by one take no longer.
   constexpr int kFewest = 6;
   if constexpr (kSums >= kFewest) {

@@ -373,6 +373,7 @@ SNUG_INLINE void write_outputs(const Nf4Product& product, int64_t output) {
     for (int row = 0; row < kRows; ++row)
       store_one(y + row * product.y_stride, reduce_add(sums[row][0]));
   } else {
+    static_assert(kRows * kWide <= kSumsAtOnce);
     Float16Lanes each[kSumsAtOnce] = {};
     for (int i = 0; i < kRows * kWide; ++i) each[i] = sums[i / kWide][i % kWide];
     Y all[kSumsAtOnce];
