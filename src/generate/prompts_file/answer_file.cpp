@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kBlockBytes = int64_t{1} << 20;
+constexpr mode_t kFileMode = 0666;  // less the user's mask
 
 std::string shown_setting(const nlohmann::json& settings, const std::string& key) {
   const auto at = settings.find(key);
@@ -96,9 +98,12 @@ void claim(const base::File& file, const nlohmann::json& job) {
 fs::path job_file_of(const fs::path& answers) { return answers.string() + ".job.json"; }
 
 AnswerFile::Lock::Lock(const fs::path& path)
-    : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    : descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kFileMode)) {
   if (descriptor_ < 0) base::throw_system_error("open", path, errno);
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  const bool is_taken = ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  // Whoever held it may have removed the file in the meantime.
+  struct stat status {};
+  if (!is_taken && ::fstat(descriptor_, &status) == 0 && status.st_nlink > 0) return;
   ::close(descriptor_);
   base::throw_user_error("another 'snug generate' writes {} now; wait for it, or give another file",
                          path.string());
@@ -107,7 +112,7 @@ AnswerFile::Lock::Lock(const fs::path& path)
 AnswerFile::Lock::~Lock() { ::close(descriptor_); }
 
 AnswerFile::AnswerFile(const fs::path& path, const nlohmann::json& job)
-    : file_(base::File::open_for_update(checked(path))), lock_(path) {
+    : lock_(checked(path)), file_(base::File::open_for_update(path)) {
   claim(file_, job);
   find_end();
   file_.truncate(bytes_);

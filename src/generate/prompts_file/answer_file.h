@@ -46,8 +46,8 @@ class AnswerFile {
   void find_end();
   void check_last(const std::string& line) const;
 
-  base::File file_;
   Lock lock_;
+  base::File file_;
   int64_t bytes_ = 0;  // of whole lines
   int64_t lines_ = 0;
 };
