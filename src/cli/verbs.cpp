@@ -136,7 +136,7 @@ std::vector<VerbEntry> make_table() {
   table.push_back({"chat",
                    "talk with a model; from a pipe, each line is a message, and only answers are "
                    "printed",
-                   chat_keys(), kChatHelp + formats::recipe_help(Verb::generate), chat});
+                   chat_keys(), kChatHelp + formats::recipe_help(chat_keys()), chat});
   table.push_back(with_recipe("score", "print the log-probabilities of the tokens of a text",
                               Verb::score, score));
   table.push_back(with_recipe("evaluate",

@@ -6,17 +6,14 @@
 
 #include "base/console.h"
 #include "base/error.h"
-#include "formats/data/data_files.h"
+#include "generate/evaluated_data.h"
 #include "generate/prompt.h"
-#include "plan/spec/data_keys.h"
 #include "text/chat/chat_template.h"
 #include "text/chat/jinja/allowance.h"
 #include "text/chat/unwritten_counts.h"
-#include "text/record/bad_records.h"
 #include "text/record/record_form.h"
 #include "text/record/record_reader.h"
 #include "text/record/record_tokens.h"
-#include "text/record/unused_fields.h"
 
 namespace snug::generate {
 namespace {
@@ -104,19 +101,17 @@ class QuestionReader {
 
   std::vector<Question> run() {
     text::RecordReader reader(path_);
-    for (text::RawRecord raw; reader.next(raw); ++records_) {
+    for (text::RawRecord raw; reader.next(raw); ++records_.count) {
       try {
         add(reader, raw);
       } catch (const text::RecordError& error) {
-        bad_.add(error);
+        records_.bad.add(error);
       }
     }
-    const text::SkipLimits limits = plan::skip_limits(recipe_);
-    if (!questions_.empty() || limits.refuses_any) bad_.hold_against(limits, path_, records_);
-    if (questions_.empty() && bad_.count() == 0)
-      throw base::UserError("the data file holds no records", {path_, 0, 0});
-    if (questions_.empty()) bad_.fail(path_, records_, "nothing is left to ask");
-    tell();
+    records_.check(recipe_, path_, !questions_.empty(), "nothing is left to ask");
+    if (const std::string unwritten = unwritten_.text(); !unwritten.empty())
+      base::say("{}: {}", path_, unwritten);
+    records_.tell(path_, rules_);
     return std::move(questions_);
   }
 
@@ -135,8 +130,8 @@ class QuestionReader {
     }
     questions_.back().file = path_;
     questions_.back().line = raw.line;
-    unused_.add(record.unused);
-    ignored_.add(record.ignored);
+    records_.unused.add(record.unused);
+    records_.ignored.add(record.ignored);
   }
 
   Question question(const Record& record) {
@@ -153,27 +148,13 @@ class QuestionReader {
             .is_conversation = true};
   }
 
-  void tell() const {
-    if (const std::string fields = unused_.list(); !fields.empty())
-      base::say("{}: fields that are not used: {}", path_, fields);
-    if (const std::string unwritten = unwritten_.text(); !unwritten.empty())
-      base::say("{}: {}", path_, unwritten);
-    const std::string unmet =
-        text::unmet_text(ignored_.unmet({rules_.ignored.begin(), rules_.ignored.end()}));
-    if (!unmet.empty()) base::say("{}: {}", path_, unmet);
-    if (bad_.count() > 0) base::say("{}", bad_.told(path_, records_));
-  }
-
   const formats::Recipe& recipe_;
   const std::string& path_;
   const text::Tokenizer& tokenizer_;
   text::RecordRules rules_;
   std::vector<Question> questions_;
   bool has_texts_ = false;
-  int64_t records_ = 0;
-  text::BadRecords bad_;
-  text::UnusedFields unused_;
-  text::IgnoredFields ignored_;
+  EvaluatedRecords records_;
   std::optional<text::ChatTemplate> chat_;  // opened when a conversation first needs it
   text::UnwrittenCounts unwritten_;
 };
@@ -190,20 +171,13 @@ std::vector<Question> questions_in(const formats::Recipe& recipe, const std::str
 
 std::vector<Question> questions_of(const formats::Recipe& recipe, const formats::DataEntry& entry,
                                    const text::Tokenizer& tokenizer, bool has_encoder) {
-  const text::RecordMapping mapping = plan::record_mapping(recipe, entry);
-  const std::vector<std::string> ignored = plan::ignored_fields(recipe, entry);
-  text::RecordRules rules{.form = plan::record_form(plan::data_format(recipe, entry)),
-                          .has_encoder = has_encoder,
-                          .ignored = ignored,
-                          .mapping = mapping.is_empty() ? nullptr : &mapping};
-  const formats::DataFiles found =
-      formats::data_files(recipe, "data", entry, formats::DataUse::evaluation);
-  for (const std::string& note : found.notes) base::say("{}: {}", found.description, note);
+  const EvaluatedData data(recipe, entry, has_encoder);
   std::vector<Question> questions;
-  for (const std::string& file : found.files)
-    std::ranges::move(questions_in(recipe, file, tokenizer, rules), std::back_inserter(questions));
-  if (found.limit > 0 && std::ssize(questions) > found.limit)
-    questions.resize(static_cast<size_t>(found.limit));
+  for (const std::string& file : data.files().files)
+    std::ranges::move(questions_in(recipe, file, tokenizer, data.rules()),
+                      std::back_inserter(questions));
+  const int64_t limit = data.files().limit;
+  if (limit > 0 && std::ssize(questions) > limit) questions.resize(static_cast<size_t>(limit));
   return questions;
 }
 
@@ -211,12 +185,8 @@ std::vector<Question> questions_of(const formats::Recipe& recipe, const formats:
 
 std::vector<Question> read_questions(const formats::Recipe& recipe,
                                      const text::Tokenizer& tokenizer, bool has_encoder) {
+  refuse_weights(recipe, "each question is asked");
   std::vector<Question> questions;
-  for (const formats::DataEntry& entry : recipe.data)
-    if (entry.weight > 0 || entry.repeats != 1)
-      recipe.fail("data",
-                  "gives a source a weight or repeats, and each question is asked once; "
-                  "leave them out");
   for (const formats::DataEntry& entry : recipe.data)
     std::ranges::move(questions_of(recipe, entry, tokenizer, has_encoder),
                       std::back_inserter(questions));

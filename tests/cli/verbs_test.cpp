@@ -288,6 +288,11 @@ TEST(Binary, SaysItsVersionAndHelps) {
   EXPECT_EQ(keys.exit_code, 0);
   for (const char* part : {"learning_rate", "2e-4 for lora", "also: lora_rank"})
     EXPECT_TRUE(contains(keys.out, part));
+  // Nothing that chat would refuse.
+  const BinaryRun chat = run_snug({"chat", "--help"});
+  EXPECT_TRUE(contains(chat.out, "  temperature "));
+  for (const char* key : {"  prompt ", "  prompts ", "  batch ", "  fields ", "  logprobs "})
+    EXPECT_FALSE(contains(chat.out, key)) << key;
 }
 
 // No card is here, nor, in many builds, the toolkit.

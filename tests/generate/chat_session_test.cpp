@@ -54,6 +54,7 @@ class FakePartner : public generate::ChatPartner {
   }
   std::string adapter() const override { return used; }
   int64_t context() const override { return room; }
+  int64_t positions() const override { return most; }
   generate::ChatMemory memory() const override {
     return {.planned_bytes = 2 << 20, .measured_bytes = 1 << 20};
   }
@@ -62,6 +63,7 @@ class FakePartner : public generate::ChatPartner {
   bool is_silent = false;
   engine::Finish finish = engine::Finish::stop;
   int64_t room = 100;
+  int64_t most = 150;
   int64_t answers = 0;
   std::string used;
   std::vector<std::string> asked;
@@ -208,6 +210,61 @@ TEST(ChatSession, PipesHaveNoCommands) {
   talk.type({"/exit", "two"});
   EXPECT_EQ(partner.asked.size(), 2U);
   EXPECT_EQ(talk.shown, "A1\nA2\n");
+}
+
+// The next message belongs to another turn, whatever the answer was.
+TEST(ChatSession, APipeKeepsAnEmptyAnswer) {
+  FakePartner partner;
+  partner.is_silent = true;
+  Talk talk(partner, {.is_interactive = false});
+  EXPECT_EQ(talk.type({"one", "two"}), "user: one | assistant:  | user: two | assistant: ");
+}
+
+// What can be done depends on where the chat runs, and on the model.
+TEST(ChatSession, AFullContextIsAdvisedOn) {
+  FakePartner partner;
+  partner.room = 2;
+  const auto advice = [&](int64_t most) {
+    partner.most = most;
+    Talk pipe(partner, {.is_interactive = false});
+    return user_error_of([&] { pipe.type({"one", "two"}); });
+  };
+  EXPECT_TRUE(contains(advice(100), "max_length=4 at the start")) << advice(100);
+  EXPECT_TRUE(contains(advice(3), "max_length=3 at the start")) << advice(3);
+  EXPECT_FALSE(contains(advice(2), "max_length")) << advice(2);
+  EXPECT_FALSE(contains(advice(100), "/drop")) << advice(100);
+}
+
+TEST(ChatSession, AHistoryThatWouldLoseSomethingIsRefused) {
+  const TemporaryFolder folder;
+  FakePartner partner;
+  const auto refusal = [&](const std::string& text) {
+    const auto history = folder.write("history.jsonl", text);
+    return user_error_of([&] { Talk(partner, {.history = history}); });
+  };
+  const std::string call =
+      refusal(R"({"messages": [{"role": "assistant", "content": "", "tool_calls": [{"id": 1}]}]})");
+  EXPECT_TRUE(contains(call, "a message has the field 'tool_calls'")) << call;
+  const std::string tools = refusal(R"({"messages": [], "tools": []})");
+  EXPECT_TRUE(contains(tools, "the conversation has the field 'tools'")) << tools;
+  partner.is_chat = false;
+  const std::string raw = refusal(R"({"messages": [{"role": "user", "content": "one"}]})");
+  EXPECT_TRUE(contains(raw, "each text is completed alone")) << raw;
+}
+
+TEST(ChatSession, AHistoryThatCannotBeWrittenIsSaid) {
+  const TemporaryFolder folder;
+  folder.write("file", "");
+  FakePartner partner;
+  EXPECT_THROW(Talk(partner, {.history = folder / "file/history.jsonl"}), base::UserError);
+  EXPECT_EQ(partner.asked.size(), 0U);
+  // A folder that vanishes ends no chat in a terminal.
+  const auto history = folder.write("later/history.jsonl", "");
+  Talk talk(partner, {.history = history});
+  std::filesystem::remove_all(folder / "later");
+  folder.write("later", "");
+  EXPECT_EQ(talk.type({"one"}), "user: one | assistant: A1");
+  EXPECT_TRUE(contains(talk.notes, "the history is not kept")) << talk.notes;
 }
 
 TEST(ChatSession, WithoutATemplateEachTextIsAlone) {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/temporary_folder.h"
 #include "generate/generate.h"
+#include "generate/prompts_file/answer_file.h"
 #include "golden_recipe.h"
 
 namespace snug::testing {
@@ -275,6 +276,83 @@ TEST(PromptsFile, AChangedJobIsRefused) {
   EXPECT_EQ(bytes_of(job.output()), whole + "{\"index\": 9}\n");
   std::filesystem::remove(job.output().string() + ".job.json");
   EXPECT_TRUE(contains(job.refusal(job.recipe({})), "is there already"));
+}
+
+// The second finds the file locked before it says in the job file whose answers they are.
+TEST(AnswerFile, ASecondJobChangesNothingOfTheFirst) {
+  const TemporaryFolder folder;
+  const auto path = folder / "answers.jsonl";
+  const Json first{{"settings", {{"seed", "1"}}}, {"prompts", 1}, {"model_files", 1}};
+  Json second = first;
+  second["settings"]["seed"] = "2";
+  generate::AnswerFile answers(path, first);
+  const auto open_second = [&] { generate::AnswerFile(path, second); };
+  EXPECT_TRUE(contains(user_error_of(open_second), "writes"));
+  EXPECT_EQ(Json::parse(bytes_of(generate::job_file_of(path))), first);
+}
+
+TEST(AnswerFile, WithoutAnAnswerNothingStays) {
+  const TemporaryFolder folder;
+  const auto path = folder / "answers.jsonl";
+  const Json job{{"settings", Json::object()}};
+  { const generate::AnswerFile answers(path, job); }
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_FALSE(std::filesystem::exists(generate::job_file_of(path)));
+  { generate::AnswerFile(path, job).write("{\"index\": 0}"); }
+  EXPECT_EQ(generate::AnswerFile(path, job).lines(), 1);
+}
+
+TEST(AnswerFile, ADamagedJobFileSaysWhatToDo) {
+  const TemporaryFolder folder;
+  const auto path = folder / "answers.jsonl";
+  const Json job{{"settings", Json::object()}};
+  { generate::AnswerFile(path, job).write("{\"index\": 0}"); }
+  for (const char* damaged : {"", "{\"settings\": ", "[]", "3", "{}", "{\"settings\": 1}"}) {
+    folder.write("answers.jsonl.job.json", damaged);
+    const std::string error = user_error_of([&] { generate::AnswerFile(path, job); });
+    EXPECT_TRUE(contains(error, "is damaged")) << damaged << error;
+    EXPECT_TRUE(contains(error, "remove both")) << error;
+  }
+}
+
+TEST(PromptsFile, TheTextOfATemplateBelongsToTheJob) {
+  const PromptsJob job("{\"question\": \"What is twine?\"}\n{\"question\": \"What is a cord?\"}\n");
+  const TemporaryFolder folder;
+  const auto chat = folder.write("chat.jinja", "{{ messages[0].content }} A:");
+  const formats::Recipe recipe = job.of_texts({"chat_template=" + chat.string()});
+  job.said(recipe);
+  EXPECT_EQ(job.refusal(recipe), "");
+  folder.write("chat.jinja", "{{ messages[0].content }} B:");
+  EXPECT_TRUE(contains(job.refusal(recipe), "another text of the chat template"));
+}
+
+// Answers may lie in the model's folder, and are no part of the model.
+TEST(PromptsFile, AnswersNextToTheModelAreNotOfIt) {
+  const PromptsJob job(kIdLines);
+  const TemporaryFolder folder;
+  std::filesystem::copy(kGoldens + "basic/model", folder.path());
+  formats::Recipe recipe = job.recipe({});
+  recipe.model = folder.path().string();
+  for (const char* name : {"answers.jsonl", "answers.json"}) {
+    recipe.output = (folder / name).string();
+    job.said(recipe);
+    EXPECT_TRUE(contains(job.said(recipe), "has all 5 answers already")) << name;
+  }
+}
+
+TEST(PromptsFile, AFinishedJobIsToldAsJsonToo) {
+  const PromptsJob job(kIdLines);
+  const auto told = [&] {
+    const CapturedStream console(stderr);
+    const CapturedStream output(stdout);
+    EXPECT_EQ(generate::generate(job.recipe({}), true), 0);
+    return Json::parse(output.text());
+  };
+  const Json first = told();
+  const Json second = told();
+  EXPECT_EQ(second["answers"], 5);
+  EXPECT_EQ(second["new_tokens"], 0);
+  for (const auto& [key, value] : first.items()) EXPECT_TRUE(second.contains(key)) << key;
 }
 
 TEST(PromptsFile, KeysThatContradict) {

@@ -31,7 +31,8 @@ Json evaluated(std::vector<std::string> words) {
 
 Json expected_figures() { return Json::parse(base::read_text_file(kEvaluation + "expected.json")); }
 
-// The same to 1e-6, and shares exactly, with their standard errors.
+// To 1e-6, relative, with their standard errors; and the texts of answers exactly. Which forms are
+// compared: docs/evaluation.md.
 TEST(Tasks, FiguresAreThoseOfTheHarness) {
   const Json expected = expected_figures();
   const Json ours = evaluated({"tasks=" + kEvaluation + "all.yaml"});
@@ -59,7 +60,7 @@ TEST(Tasks, FiguresAreThoseOfTheHarness) {
   EXPECT_EQ(ours["documents"]["hand_texts"], 5);
 }
 
-// Neither the number of texts that are read at once nor the length of a chunk changes a figure.
+// The number of texts that are read at once changes no figure.
 TEST(Tasks, FiguresDoNotDependOnTheBatch) {
   const Json one = evaluated({"tasks=" + kEvaluation + "tasks/choices.yaml", "batch=1"});
   for (const auto& [key, value] : expected_figures()["figures"]["hand_choices"].items())
@@ -123,7 +124,7 @@ TEST(Tasks, ReadsPythonsLiterals) {
     EXPECT_EQ(read(text), "none") << text;
 }
 
-// Expected values: the harness's exact_match and RegexFilter.
+// Expected values: by the rules of the harness's exact_match and RegexFilter.
 TEST(Tasks, ComparesAndFilters) {
   generate::MatchRules rules{.ignores_case = true, .ignores_punctuation = true};
   rules.ignored.emplace_back(R"(\$)");
@@ -134,6 +135,53 @@ TEST(Tasks, ComparesAndFilters) {
   EXPECT_EQ(last("3 and 14 make 17"), "17");
   EXPECT_EQ(last("3 and 5"), "5");
   EXPECT_EQ(last("no number"), "[invalid]");
+}
+
+TEST(Tasks, RefusesKeysOfTheRecordsOfData) {
+  for (const char* word :
+       {"chat_template=plain", "data_format=text", "fields={question: q}", "roles={user: u}",
+        "ignore_fields=id", "on_bad_record=skip", "max_skipped=0.5"}) {
+    const std::string error = user_error_of([&] {
+      evaluated({"tasks=" + kEvaluation + "tasks/choices.yaml", word});
+    });
+    EXPECT_TRUE(contains(error, "is about the records of data")) << word << error;
+  }
+}
+
+// The records of texts are read by the same keys as those of questions.
+TEST(Tasks, PerplexityReadsRecordsAsTheKeysSay) {
+  const TemporaryFolder folder;
+  const auto plain = folder.write("plain.jsonl",
+                                  "{\"text\": \"The oregano is a herb.\"}\n"
+                                  "{\"text\": \"The dog is an animal.\"}\n");
+  const auto named = folder.write("named.jsonl",
+                                  "{\"story\": \"The oregano is a herb.\", \"label\": true}\n"
+                                  "{\"story\": \"The dog is an animal.\"}\n"
+                                  "{\"prompt\": \"a\", \"completion\": \"b\"}\n");
+  const std::string stride = "stride=64";
+  const Json expected = evaluated({"data=" + plain.string(), stride});
+  const std::vector<std::string> words{"data=" + named.string(), stride, "fields={text: story}",
+                                       "ignore_fields=label"};
+  const Json ours = evaluated(words);
+  EXPECT_EQ(ours["perplexity"], expected["perplexity"]);
+  EXPECT_EQ(ours["texts"], 2);
+  const auto refused = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return user_error_of([&] { evaluated(all); });
+  };
+  const std::string bad = refused({"on_bad_record=error"});
+  EXPECT_TRUE(contains(bad, "named.jsonl:3")) << bad;
+  EXPECT_TRUE(contains(bad, "has no 'story'")) << bad;
+  const auto pairs = folder.write("pairs.jsonl", "{\"prompt\": \"a\", \"completion\": \"b\"}\n");
+  const std::string form = user_error_of([&] { evaluated({"data=" + pairs.string(), stride}); });
+  EXPECT_TRUE(contains(form, "of the form prompt_completion, and perplexity")) << form;
+  EXPECT_TRUE(contains(refused({"data.repeats=2"}), "each text is scored once"));
+  EXPECT_EQ(evaluated({"data=" + plain.string(), stride, "data.limit=1"})["texts"], 1);
+  const std::string limit = user_error_of([&] {
+    evaluated({"data=" + kEvaluation + "text.txt", stride, "data.limit=1"});
+  });
+  EXPECT_TRUE(contains(limit, "has a limit")) << limit;
 }
 
 // What is wrong with one task, of which these lines replace or add to those of the first.
@@ -159,6 +207,15 @@ TEST(Tasks, WhatIsNotUnderstoodIsRefusedByNameAndLine) {
       {"filter_list: [{name: a, filter: [{function: regex, regex_pattern: '('}]}]\n", "'('"},
       {"generation_kwargs: {num_beams: 4}\n", "'num_beams' is not understood"},
       {"repeats: 3\n", "asked once"},
+      {"metric_list:\n- metric: exact_match\n- metric: exact_match\n  ignore_case: true\n",
+       "t.yaml:9:3: 'metric_list' names the metric exact_match for the second time"},
+      {"num_fewshot: -1\n", "t.yaml:7:14: 'num_fewshot' is below 0"},
+      {"generation_kwargs: {temperature: .nan}\n", "needs a temperature"},
+      {"generation_kwargs: {temperature: .inf}\n", "needs a temperature"},
+      {"generation_kwargs: {top_p: .nan}\n", "needs a top_k"},
+      {"doc_to_choice: {a: [x]}\n", "'doc_to_choice' is no text"},
+      {"doc_to_choice: [a, [x]]\n", "'doc_to_choice' is no text"},
+      {"'': 1\n", "t.yaml:7:5: this is not understood"},
       {"validation_split: [\n", "no valid YAML"}};
   for (const auto& [lines, part] : cases)
     EXPECT_TRUE(contains(refusal(folder, lines), part)) << lines << refusal(folder, lines);

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -155,5 +156,7 @@ std::string given_to_yaml(const Recipe& recipe);
 
 // The keys of a verb with type, default and help, grouped, for `snug VERB --help`.
 std::string recipe_help(Verb verb);
+// The same of these keys.
+std::string recipe_help(std::span<const std::string_view> names);
 
 }  // namespace snug::formats

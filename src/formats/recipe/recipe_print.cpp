@@ -6,6 +6,8 @@
 #include <fmt/ranges.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+
 namespace snug::formats {
 namespace {
 
@@ -111,10 +113,17 @@ bool holds_default(const Recipe& recipe, std::string_view name) {
 }
 
 std::string recipe_help(Verb verb) {
+  std::vector<std::string_view> names;
+  for (const RecipeKey& key : recipe_keys())
+    if (key.belongs_to(verb)) names.push_back(key.name);
+  return recipe_help(names);
+}
+
+std::string recipe_help(std::span<const std::string_view> names) {
   std::string text;
   std::string_view group;
   for (const RecipeKey& key : recipe_keys()) {
-    if (!key.belongs_to(verb)) continue;
+    if (std::ranges::find(names, key.name) == names.end()) continue;
     if (key.group != group) text += fmt::format("{}{}:\n", text.empty() ? "" : "\n", key.group);
     group = key.group;
     text += fmt::format("  {:<28} {}\n", key.name, type_text(key));

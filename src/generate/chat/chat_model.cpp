@@ -96,6 +96,7 @@ ChatModel::~ChatModel() = default;
 
 bool ChatModel::takes_conversations() const { return opened_->chat.has_value(); }
 int64_t ChatModel::context() const { return opened_->context; }
+int64_t ChatModel::positions() const { return opened_->model.config.max_position; }
 
 ChatMemory ChatModel::memory() const {
   const nlohmann::json measured = opened_->inference->device_json().at("peak_bytes");

@@ -22,6 +22,7 @@ class ChatModel : public ChatPartner {
   void use_adapter(const std::string& folder) override;
   std::string adapter() const override { return recipe_.adapter; }
   int64_t context() const override;
+  int64_t positions() const override;
   ChatMemory memory() const override;
 
  private:

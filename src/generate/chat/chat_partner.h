@@ -44,7 +44,8 @@ class ChatPartner {
   virtual void use_adapter(const std::string& folder) = 0;
   virtual std::string adapter() const = 0;
 
-  virtual int64_t context() const = 0;  // tokens that a conversation may have
+  virtual int64_t context() const = 0;    // tokens that a conversation may have
+  virtual int64_t positions() const = 0;  // of the model, for which a context may be made
   virtual ChatMemory memory() const = 0;
 };
 

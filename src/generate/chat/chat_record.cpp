@@ -1,6 +1,11 @@
 #include "generate/chat/chat_record.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -11,11 +16,21 @@ namespace {
 
 using nlohmann::ordered_json;
 
-[[noreturn]] void throw_no_record(const std::filesystem::path& path, const char* what) {
+[[noreturn]] void throw_no_record(const std::filesystem::path& path, const std::string& what) {
   base::throw_user_error(
       "{}: {}; expected one line, {{\"messages\": [{{\"role\": \"user\", \"content\": \"...\"}}, "
       "...]}}",
       path.string(), what);
+}
+
+// The file is written anew after each answer, and would lose them.
+void refuse_other_fields(const std::filesystem::path& path, const nlohmann::json& object,
+                         const char* what, std::initializer_list<std::string_view> known) {
+  for (const auto& [key, value] : object.items())
+    if (std::ranges::find(known, key) == known.end())
+      throw_no_record(path, fmt::format("{} has the field '{}', which a chat would not keep; give "
+                                        "a copy without it",
+                                        what, key));
 }
 
 text::Message message_of(const std::filesystem::path& path, const nlohmann::json& message) {
@@ -24,6 +39,7 @@ text::Message message_of(const std::filesystem::path& path, const nlohmann::json
   };
   if (!is_text("role") || !is_text("content"))
     throw_no_record(path, "a message has no role or no content that is a text");
+  refuse_other_fields(path, message, "a message", {"role", "content"});
   return {message.at("role").get<std::string>(), message.at("content").get<std::string>()};
 }
 
@@ -49,6 +65,7 @@ std::vector<text::Message> read_chat_record(const std::filesystem::path& path) {
   const nlohmann::json record = base::parse_json(text, path.string());
   if (!record.is_object() || !record.contains("messages") || !record.at("messages").is_array())
     throw_no_record(path, "it holds no list of messages");
+  refuse_other_fields(path, record, "the conversation", {"messages"});
   for (const nlohmann::json& message : record.at("messages"))
     messages.push_back(message_of(path, message));
   return messages;

@@ -14,7 +14,7 @@ namespace snug::generate {
 std::string chat_record(const std::vector<text::Message>& messages);
 
 // The messages of a file with one such line; none where there is no file. Throws UserError for
-// anything else.
+// anything else, and for other fields than these.
 std::vector<text::Message> read_chat_record(const std::filesystem::path& path);
 
 // Adds a line. Throws UserError where the file cannot be written.

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/nearest.h"
 #include "generate/chat/chat_record.h"
+#include "text/chat/jinja/values/python_text.h"
 #include "text/unicode/blank.h"
 
 namespace snug::generate {
@@ -19,12 +20,6 @@ namespace {
 using text::Message;
 
 constexpr std::string_view kBlanks = " \t\r\n";
-
-std::string without_blanks(std::string_view text) {
-  const size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return "";
-  return std::string(text.substr(first, text.find_last_not_of(kBlanks) - first + 1));
-}
 
 std::string memory_text(const ChatMemory& memory) {
   const std::string planned = base::readable_byte_size(memory.planned_bytes);
@@ -65,7 +60,7 @@ const std::vector<ChatSession::Command>& ChatSession::commands() {
 
 ChatSession::ChatSession(ChatPartner& partner, ChatStreams streams, ChatSettings settings)
     : partner_(partner), streams_(std::move(streams)), settings_(std::move(settings)) {
-  if (!settings_.history.empty()) conversation_.messages = read_chat_record(settings_.history);
+  open_history();
   if (!conversation_.messages.empty())
     streams_.note(fmt::format("{} messages of {} go on; /clear forgets them",
                               conversation_.messages.size(), settings_.history.string()));
@@ -73,6 +68,18 @@ ChatSession::ChatSession(ChatPartner& partner, ChatStreams streams, ChatSettings
   if (const std::string why = partner_.why_no_system(settings_.system); !why.empty())
     base::throw_user_error("the system message cannot be used: {}", why);
   set_system(settings_.system);
+}
+
+void ChatSession::open_history() {
+  const std::filesystem::path& history = settings_.history;
+  if (history.empty()) return;
+  if (!partner_.takes_conversations())
+    base::throw_user_error(
+        "history={} keeps a conversation, and with prompt_format each text is completed alone; "
+        "leave one of the two out",
+        history.string());
+  base::require_writable_folder(std::filesystem::absolute(history).parent_path());
+  conversation_.messages = read_chat_record(history);
 }
 
 void ChatSession::run() {
@@ -91,7 +98,10 @@ bool ChatSession::obey(const std::string& line) {
   const std::string name = line.substr(0, end);
   std::vector<std::string_view> names;
   for (const Command& command : commands()) {
-    if (command.name == name) return (this->*command.obey)(without_blanks(line.substr(end)));
+    if (command.name == name) {
+      const std::string_view rest = std::string_view(line).substr(end);
+      return (this->*command.obey)(std::string(text::jinja::strip(rest, text::jinja::Side::both)));
+    }
     names.push_back(command.name);
   }
   const auto nearest = base::nearest_name(name, names);
@@ -119,19 +129,31 @@ bool ChatSession::is_unanswered() const {
 void ChatSession::ask() {
   const ChatReply reply = partner_.answer(conversation_, streams_.answer_text);
   if (!reply.problem.empty()) return cannot_answer(reply.problem);
-  if (!reply.fits)
-    return cannot_answer(fmt::format(
-        "the conversation has {} tokens, and the context {}, so that there is no room for an "
-        "answer. /drop forgets the oldest turn, /clear all of them, and /retry answers then; "
-        "max_length={} at the start gives more room",
-        reply.prompt_tokens, partner_.context(), 2 * partner_.context()));
+  if (!reply.fits) return cannot_answer(full_context(reply));
   streams_.answer_end(reply);
   take_reply(reply);
   tell(reply);
 }
 
+// What is wrong, and what can be done about it here.
+std::string ChatSession::full_context(const ChatReply& reply) const {
+  std::string text = fmt::format(
+      "the conversation has {} tokens, and the context {}, so that there is no room for an answer",
+      reply.prompt_tokens, partner_.context());
+  if (settings_.is_interactive)
+    text += ". /drop forgets the oldest turn, /clear all of them, and /retry answers then";
+  const int64_t more = std::min(2 * partner_.context(), partner_.positions());
+  if (more > partner_.context())
+    text += fmt::format("; max_length={} at the start gives more room", more);
+  else if (!settings_.is_interactive)
+    text += "; the model has no more positions, so give it fewer or shorter messages";
+  return text;
+}
+
+// In a terminal an empty answer can be asked for anew; elsewhere it is the turn's answer.
 void ChatSession::take_reply(const ChatReply& reply) {
-  if (!reply.text.empty()) conversation_.messages.emplace_back("assistant", reply.text);
+  if (!reply.text.empty() || !settings_.is_interactive)
+    conversation_.messages.emplace_back("assistant", reply.text);
   keep();
 }
 
@@ -160,8 +182,13 @@ void ChatSession::tell(const ChatReply& reply) const {
 }
 
 void ChatSession::keep() const {
-  if (!settings_.history.empty())
+  if (settings_.history.empty()) return;
+  try {
     base::write_file_atomically(settings_.history, chat_record(conversation_.messages));
+  } catch (const base::UserError& error) {
+    if (!settings_.is_interactive) throw;
+    streams_.note(fmt::format("the history is not kept: {}", error.what()));
+  }
 }
 
 std::optional<size_t> ChatSession::last_question() const {

@@ -38,7 +38,8 @@ struct ChatSettings {
 class ChatSession {
  public:
   // Goes on with the conversation of the history, where there is one. Throws UserError for a
-  // history that is none, and a system message that the template does not write.
+  // history that is none or cannot be written, for one of a partner that takes no conversations,
+  // and for a system message that the template does not write.
   ChatSession(ChatPartner& partner, ChatStreams streams, ChatSettings settings);
 
   // Until the user ends it. Throws UserError, where the session is not interactive, for a message
@@ -51,12 +52,14 @@ class ChatSession {
   struct Command;
   static const std::vector<Command>& commands();
 
+  void open_history();
   bool take(const std::string& line);
   bool obey(const std::string& line);
   void say(const std::string& text);
   void ask();
   void take_reply(const ChatReply& reply);
   void tell(const ChatReply& reply) const;
+  std::string full_context(const ChatReply& reply) const;
   void cannot_answer(const std::string& why) const;
   void keep() const;
   bool is_unanswered() const;

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "base/python_pattern.h"
 
 namespace snug::generate {

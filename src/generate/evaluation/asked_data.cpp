@@ -6,15 +6,14 @@
 #include "base/error.h"
 #include "generate/evaluation/answers.h"
 #include "generate/prompt.h"
+#include "text/chat/jinja/values/python_text.h"
 
 namespace snug::generate {
 namespace {
 
+// Without white space at both ends.
 std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\n\r\v\f";
-  const size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+  return text::jinja::strip(text, text::jinja::Side::both);
 }
 
 // The number of new tokens for which there is room after the longest prompt. Where there is none,

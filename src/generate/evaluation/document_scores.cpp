@@ -63,10 +63,9 @@ Weighed text_score(Metric metric, const TaskQuestion& question, double log_proba
 
 double answer_score(const MatchRules& rules, const TaskQuestion& question,
                     const std::string& answer) {
-  const std::string reduced = rules.reduced(answer);
   return std::ranges::any_of(
              question.expected,
-             [&](const std::string& expected) { return rules.reduced(expected) == reduced; })
+             [&](const std::string& expected) { return rules.matches(answer, expected); })
              ? 1
              : 0;
 }

@@ -7,8 +7,7 @@
 namespace snug::generate {
 namespace {
 
-void evaluate_tasks(const ModelToAsk& model, bool json) {
-  const formats::Recipe& recipe = model.recipe;
+void refuse_keys_of_data(const formats::Recipe& recipe) {
   if (!recipe.data.empty())
     recipe.fail("tasks",
                 "is given next to data; a task says itself where its data are, so give one "
@@ -17,6 +16,17 @@ void evaluate_tasks(const ModelToAsk& model, bool json) {
     recipe.fail("stride",
                 "is about the perplexity of data; of a task's texts "
                 "(loglikelihood_rolling) windows do not overlap, so leave it out");
+  for (const char* key : {"chat_template", "data_format", "fields", "roles", "ignore_fields",
+                          "on_bad_record", "max_skipped"})
+    if (recipe.is_given(key))
+      recipe.fail(key,
+                  "is about the records of data; a task says itself how its documents are read, so "
+                  "leave it out");
+}
+
+void evaluate_tasks(const ModelToAsk& model, bool json) {
+  const formats::Recipe& recipe = model.recipe;
+  refuse_keys_of_data(recipe);
   const std::vector<Task> tasks = read_tasks(recipe.tasks);
   RunOfModel run;
   const std::vector<TaskResult> results = run_tasks(model, tasks, run);

@@ -33,7 +33,8 @@ TaskText text_of(const TaskNode& node) {
   if (node.is_list()) return TaskText(node.key, node.texts());
   if (node.is_map()) {
     std::vector<std::string> texts;
-    for (const auto& entry : node.node) texts.push_back(entry.second.Scalar());
+    for (const auto& entry : node.node)
+      texts.push_back(TaskNode{entry.second, node.file, node.key}.text());
     return TaskText(node.key, std::move(texts));
   }
   int64_t number = 0;
@@ -86,8 +87,10 @@ Task task_of(TaskMap map) {
   const TaskNode named = map.require("task", "it is the task's name");
   Task task{.name = named.text(), .where = named.where()};
   task.output = take_output(map);
-  if (const auto shots = map.take("num_fewshot")) task.shots = shots->whole_number();
-  if (task.shots < 0) named.fail("has a num_fewshot below 0");
+  if (const auto shots = map.take("num_fewshot")) {
+    task.shots = shots->whole_number();
+    if (task.shots < 0) shots->fail("is below 0");
+  }
   take_task_data(map, task);
   take_texts(map, task);
   task.answers = take_answer_rules(map, task.shot_delimiter);

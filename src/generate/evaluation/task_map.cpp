@@ -9,7 +9,8 @@
 namespace snug::generate {
 
 void TaskNode::fail(const std::string& problem) const {
-  throw base::UserError(key.empty() ? problem : fmt::format("'{}' {}", key, problem), where());
+  throw base::UserError(key.empty() ? "this " + problem : fmt::format("'{}' {}", key, problem),
+                        where());
 }
 
 std::string TaskNode::text() const {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <stdexcept>
 
@@ -194,10 +195,12 @@ AnswerRules take_answer_rules(TaskMap& task, const std::string& shot_delimiter) 
   std::erase(rules.until, "");
   rules.max_new_tokens = take_most_tokens(map);
   if (const auto temperature = map.take("temperature")) rules.temperature = temperature->number();
-  if (rules.temperature < 0) given->fail("has a temperature below 0");
+  if (!std::isfinite(rules.temperature) || rules.temperature < 0)
+    given->fail("needs a temperature that is a number from 0 on");
   if (const auto top_k = map.take("top_k")) rules.top_k = top_k->whole_number();
   if (const auto top_p = map.take("top_p")) rules.top_p = top_p->number();
-  if (rules.top_k < 0 || rules.top_p <= 0 || rules.top_p > 1)
+  const bool is_share = rules.top_p > 0 && rules.top_p <= 1;  // which .nan is not
+  if (rules.top_k < 0 || !is_share)
     given->fail("needs a top_k from 0 on, and a top_p above 0 and up to 1");
   const std::optional<TaskNode> samples = map.take("do_sample");
   if (samples && samples->truth() && rules.temperature == 0)
@@ -231,7 +234,15 @@ std::vector<TaskMetric> take_metrics(TaskMap& task, OutputType output) {
   if (!given)
     for (const Metric metric : default_metrics(output)) metrics.push_back({.metric = metric});
   else
-    for (const TaskNode& item : given->items()) metrics.push_back(metric_of(item, output));
+    for (const TaskNode& item : given->items()) {
+      const TaskMetric metric = metric_of(item, output);
+      if (std::ranges::find(metrics, metric.metric, &TaskMetric::metric) != metrics.end())
+        item.fail(
+            fmt::format("names the metric {} for the second time, and its figures have one "
+                        "name; give each metric once",
+                        base::word_of(metric.metric)));
+      metrics.push_back(metric);
+    }
   if (metrics.empty()) given->fail("is empty; leave it out for the metrics of this output_type");
   return metrics;
 }

@@ -1,7 +1,5 @@
 #include "generate/evaluation/task_text.h"
 
-#include <algorithm>
-
 #include "text/chat/jinja/allowance.h"
 #include "text/chat/jinja/values/value.h"
 
@@ -10,14 +8,6 @@ namespace {
 
 using text::jinja::List;
 using text::jinja::Value;
-
-bool is_name(std::string_view text) {
-  const auto is_letter = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  };
-  return !text.empty() && is_letter(text.front()) &&
-         std::ranges::all_of(text, [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
-}
 
 text::jinja::Variables variables_of(const TaskDocument& document) {
   text::jinja::Variables variables;
@@ -33,7 +23,7 @@ void fail_at(const TaskDocument& document, const std::string& problem) {
 }
 
 TaskText::TaskText(std::string key, std::string source, const base::Location& where)
-    : key_(std::move(key)), source_(std::move(source)), name_(is_name(source_) ? source_ : "") {
+    : key_(std::move(key)), source_(std::move(source)) {
   const text::jinja::TemplateRules rules{.subject = key_, .trims_lines = false, .is_strict = true};
   try {
     template_ = std::make_shared<const text::jinja::Template>(source_, "", rules);

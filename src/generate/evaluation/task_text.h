@@ -34,15 +34,11 @@ class TaskText {
   // The same where only a text will do. Throws UserError for anything else.
   std::string text_of(const TaskDocument& document) const;
 
-  const std::string& key() const { return key_; }
-  // The field that it names; empty where it is no name.
-  const std::string& name() const { return name_; }
   bool is_field_of(const TaskDocument& document) const;
 
  private:
   std::string key_;
   std::string source_;
-  std::string name_;
   std::optional<int64_t> number_;
   std::optional<std::vector<std::string>> list_;
   std::shared_ptr<const text::jinja::Template> template_;

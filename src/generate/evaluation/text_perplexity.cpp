@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <string>
 #include <vector>
 
-#include "base/console.h"
 #include "base/seconds_since.h"
 #include "formats/data/data_files.h"
+#include "generate/evaluated_data.h"
 #include "text/record/record_form.h"
 #include "text/record/record_reader.h"
 
@@ -30,33 +31,73 @@ struct JoinedTexts {
   }
 };
 
-void read_texts(const std::string& file, int64_t limit, JoinedTexts& texts) {
-  Reader reader(file);
-  const int64_t before = texts.count;
-  for (text::RawRecord raw; reader.next(raw);) {
-    if (reader.format() == Reader::Format::plain_text) {
-      texts.add(raw.text, raw.continues);
-      continue;
+// Texts of one entry of the data, up to its limit.
+class TextReader {
+ public:
+  TextReader(const formats::Recipe& recipe, const EvaluatedData& data, JoinedTexts& texts)
+      : recipe_(recipe), data_(data), texts_(texts), last_(texts.count + data.files().limit) {}
+
+  void run() {
+    for (const std::string& file : data_.files().files) {
+      if (is_full()) return;
+      Reader reader(file);
+      if (reader.format() == Reader::Format::plain_text)
+        read_plain(reader, file);
+      else
+        read_records(reader, file);
     }
-    if (limit > 0 && texts.count - before >= limit) return;
-    const text::Record record = text::parse_record(raw, file);
-    if (record.form != text::RecordForm::text)
-      throw base::UserError(fmt::format("record {} is of the form {}, and perplexity is that of "
-                                        "texts; expected a field text, or take stride out to "
-                                        "compare answers",
-                                        raw.number, text::name_of(record.form)),
-                            {file, raw.line, 0});
-    texts.add(record.answer, false);
   }
-}
+
+ private:
+  bool is_full() const { return data_.files().limit > 0 && texts_.count >= last_; }
+
+  void read_plain(Reader& reader, const std::string& file) {
+    if (data_.files().limit > 0)
+      recipe_.fail("data", fmt::format("has a limit, and {} is plain text, which has no records to "
+                                       "count; leave the limit out, or give records with text",
+                                       file));
+    for (text::RawRecord raw; reader.next(raw);) texts_.add(raw.text, raw.continues);
+  }
+
+  void read_records(Reader& reader, const std::string& file) {
+    EvaluatedRecords records;
+    const int64_t before = texts_.count;
+    for (text::RawRecord raw; !is_full() && reader.next(raw); ++records.count) {
+      try {
+        const text::Record record = text::parse_record(raw, file, data_.rules());
+        records.unused.add(record.unused);
+        records.ignored.add(record.ignored);
+        texts_.add(text_of(record, file), false);
+      } catch (const text::RecordError& error) {
+        records.bad.add(error);
+      }
+    }
+    records.check(recipe_, file, texts_.count > before, "nothing is left to score");
+    records.tell(file, data_.rules());
+  }
+
+  static const std::string& text_of(const text::Record& record, const std::string& file) {
+    if (record.form == text::RecordForm::text) return record.answer;
+    throw text::RecordError(
+        record.number,
+        fmt::format("it is of the form {}, and perplexity is that of texts; expected a field text, "
+                    "or take stride out to compare answers",
+                    text::name_of(record.form)),
+        file, record.line);
+  }
+
+  const formats::Recipe& recipe_;
+  const EvaluatedData& data_;
+  JoinedTexts& texts_;
+  int64_t last_;  // how many there are in all when the limit is reached
+};
 
 JoinedTexts joined_texts(const formats::Recipe& recipe) {
+  refuse_weights(recipe, "each text is scored");
   JoinedTexts texts;
   for (const formats::DataEntry& entry : recipe.data) {
-    const formats::DataFiles found =
-        formats::data_files(recipe, "data", entry, formats::DataUse::evaluation);
-    for (const std::string& note : found.notes) base::say("{}: {}", found.description, note);
-    for (const std::string& file : found.files) read_texts(file, found.limit, texts);
+    const EvaluatedData data(recipe, entry, false);
+    TextReader(recipe, data, texts).run();
   }
   return texts;
 }

@@ -1,7 +1,7 @@
 // The file of answers, a line each, in the order of the prompts. Lines are appended whole, so that
 // a job that was killed goes on after the last whole line; what follows it is cut. Next to it,
 // OUTPUT.job.json says which job it is of: another one does not touch it. One process at a time has
-// it open, by a lock (flock). One thread.
+// it open, by a lock (flock). A file without an answer does not stay, nor its job file. One thread.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +31,22 @@ class AnswerFile {
   void finish();
 
  private:
-  void lock(const std::filesystem::path& path);
+  class Lock {
+   public:
+    // Throws UserError where another process holds it.
+    explicit Lock(const std::filesystem::path& path);
+    ~Lock();
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+   private:
+    int descriptor_;
+  };
+
   void find_end();
   void check_last(const std::string& line) const;
 
-  int lock_ = -1;
+  Lock lock_;
   base::File file_;
   int64_t bytes_ = 0;  // of whole lines
   int64_t lines_ = 0;

@@ -10,6 +10,8 @@
 #include "base/checksum.h"
 #include "base/file.h"
 #include "formats/recipe/recipe_keys.h"
+#include "generate/prompts_file/answer_file.h"
+#include "text/chat/chat_template.h"
 
 namespace snug::generate {
 namespace {
@@ -21,6 +23,11 @@ constexpr std::array<std::string_view, 9> kNoPartOfJob{
     "prompts",       "output",      "batch",      "threads",          "on_bad_record",
     "device_memory", "host_memory", "max_length", "max_target_length"};
 
+// Whether a file is of this or another job of answers, and not of the model next to them.
+bool is_of_answers(const fs::path& path) {
+  return path.string().ends_with(".job.json") || fs::exists(job_file_of(path));
+}
+
 // Of the folder's weights, settings and tokenizer.
 std::string files_text(const fs::path& folder) {
   std::vector<std::string> lines;
@@ -29,7 +36,7 @@ std::string files_text(const fs::path& folder) {
     const std::string ending = entry.path().extension().string();
     const bool counts = ending == ".safetensors" || ending == ".json" || ending == ".bin" ||
                         ending == ".jinja" || ending == ".model";
-    if (!counts || !entry.is_regular_file()) continue;
+    if (!counts || !entry.is_regular_file() || is_of_answers(entry.path())) continue;
     lines.push_back(fmt::format("{} {} {}\n", name, entry.file_size(),
                                 entry.last_write_time().time_since_epoch().count()));
   }
@@ -52,9 +59,13 @@ nlohmann::json answer_job(const formats::Recipe& recipe, const models::ModelSour
   }
   std::string files = model.folder.empty() ? "" : files_text(model.folder);
   if (!recipe.adapter.empty()) files += files_text(recipe.adapter);
-  return {{"settings", std::move(settings)},
-          {"prompts", {{"lines", survey.lines}, {"checksum", survey.checksum}}},
-          {"model_files", base::checksum_text(base::checksum(files))}};
+  nlohmann::json job{{"settings", std::move(settings)},
+                     {"prompts", {{"lines", survey.lines}, {"checksum", survey.checksum}}},
+                     {"model_files", base::checksum_text(base::checksum(files))}};
+  const std::string& chat = recipe.chat_template;
+  if (!chat.empty() && !text::is_chat_template_name(chat))
+    job["chat_template"] = base::checksum_text(base::checksum(base::read_text_file(chat)));
+  return job;
 }
 
 }  // namespace snug::generate

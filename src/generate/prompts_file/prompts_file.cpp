@@ -140,16 +140,14 @@ class AnswerRun {
   int64_t errors_ = 0;
 };
 
-void print_answers_json(const AnswerRun& run, int64_t lines, const engine::Inference& inference) {
-  const AnswersProgress& progress = run.progress();
-  const nlohmann::json result{
-      {"answers", lines},
-      {"errors", run.errors()},
-      {"new_tokens", progress.tokens()},
-      {"seconds", progress.seconds()},
-      {"tokens_per_second", static_cast<double>(progress.tokens()) / progress.seconds()},
-      {"device", inference.device_json()}};
-  base::print("{}\n", result.dump());
+// What this process did of a job that has so many answers now.
+nlohmann::json answers_json(int64_t lines, int64_t errors, int64_t tokens, double seconds) {
+  return {{"answers", lines},
+          {"errors", errors},
+          {"new_tokens", tokens},
+          {"seconds", seconds},
+          {"tokens_per_second", seconds > 0 ? static_cast<double>(tokens) / seconds : 0.0},
+          {"device", nullptr}};
 }
 
 }  // namespace
@@ -175,6 +173,7 @@ int answer_prompts(const formats::Recipe& recipe, bool json) {
   AnswerOutput output(recipe, model, survey);
   if (output.lines() >= survey.lines) {
     base::say("{} has all {} answers already", recipe.output, survey.lines);
+    if (json) base::print("{}\n", answers_json(survey.lines, 0, 0, 0).dump());
     return 0;
   }
   engine::Inference inference(recipe, model, survey.shape);
@@ -182,7 +181,11 @@ int answer_prompts(const formats::Recipe& recipe, bool json) {
   PromptLines lines(recipe.prompts, reader);
   AnswerRun run(engine, texts, lines, output, survey.lines);
   run.run(recipe.batch);
-  if (json && !recipe.output.empty()) print_answers_json(run, output.lines(), inference);
+  if (!json || recipe.output.empty()) return 0;
+  nlohmann::json result =
+      answers_json(output.lines(), run.errors(), run.progress().tokens(), run.progress().seconds());
+  result["device"] = inference.device_json();
+  base::print("{}\n", result.dump());
   return 0;
 }
 
