@@ -1,5 +1,5 @@
-// How many pages of keys and values a sequence needs in a group of layers (key_groups.h): what pools
-// are planned for, and what the engine admits by.
+// How many pages of keys and values a sequence needs in a group of layers (key_groups.h): what
+// pools are planned for, and what the engine admits by.
 //
 // Pure functions.
 #pragma once
