@@ -261,4 +261,27 @@ constexpr auto words_of(PromptFormat /*type*/) {
       {{PromptFormat::raw, "raw"}, {PromptFormat::alpaca, "alpaca"}, {PromptFormat::chat, "chat"}});
 }
 
+// When a run evaluates; steps: every eval_steps.
+enum class EvalStrategy : uint8_t { no, steps, epoch };
+constexpr auto words_of(EvalStrategy /*type*/) {
+  return base::words<EvalStrategy>(
+      {{EvalStrategy::no, "no"}, {EvalStrategy::steps, "steps"}, {EvalStrategy::epoch, "epoch"}});
+}
+
+// When a run writes checkpoints; steps: every save_steps, best: where the metric is better than
+// ever before.
+enum class SaveStrategy : uint8_t { no, steps, epoch, best };
+constexpr auto words_of(SaveStrategy /*type*/) {
+  return base::words<SaveStrategy>({{SaveStrategy::no, "no"},
+                                    {SaveStrategy::steps, "steps"},
+                                    {SaveStrategy::epoch, "epoch"},
+                                    {SaveStrategy::best, "best"}});
+}
+
+// In what the keys and values of cached tokens are stored; automatic: in the compute type.
+enum class CacheDtype : uint8_t { automatic, int8 };
+constexpr auto words_of(CacheDtype /*type*/) {
+  return base::words<CacheDtype>({{CacheDtype::automatic, "auto"}, {CacheDtype::int8, "int8"}});
+}
+
 }  // namespace snug::formats

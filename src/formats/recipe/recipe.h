@@ -74,6 +74,22 @@ struct Recipe {
   std::string resume_from_checkpoint;  // a word of Resume, or a path
   double logging_steps = 0;            // as for steps_in
   double eval_steps = 0;               // as for steps_in; 0: only at the end
+  EvalStrategy eval_strategy = EvalStrategy::steps;
+  SaveStrategy save_strategy = SaveStrategy::steps;
+  bool eval_on_start = false;
+  int64_t eval_generate = 0;                  // records whose answers an evaluation generates
+  std::vector<std::string> generate_metrics;  // that compare these answers with the data's
+  std::string answer_pattern;  // a regular expression for what is compared; empty: all
+  bool load_best_model_at_end = false;
+  std::string metric_for_best_model;  // empty: none
+  std::optional<bool> greater_is_better;
+  int64_t early_stopping_patience = 0;  // evaluations; 0: the run is not stopped early
+  double early_stopping_threshold = 0;
+  bool save_only_model = false;
+  std::vector<std::string> guards;  // that stop the run; {"all"} or names
+  double max_loss_increase = 0;     // times the best loss
+  int64_t loss_increase_steps = 0;
+  std::vector<std::string> report_to;
 
   bool merge = false;          // a run ends by merging its adapter into the model
   int64_t max_shard_size = 0;  // bytes of a merged model's files
@@ -129,6 +145,14 @@ struct Recipe {
   std::vector<std::string> modules_to_save;
   bool use_rslora = false;
   bool use_dora = false;
+  std::vector<int64_t> layers_to_transform;     // empty: all layers
+  std::map<std::string, int64_t> rank_pattern;  // ranks of modules, by PEFT's patterns
+  std::map<std::string, double> alpha_pattern;  // the same for lora_alpha
+  std::string init_lora_weights;                // a word of PEFT
+  double loraplus_lr_ratio = 0;                 // 0: one learning rate for A and B
+  double neftune_noise_alpha = 0;               // 0: no noise
+  double label_smoothing_factor = 0;            // 0: none
+  std::map<std::string, double> lr_scheduler_kwargs;
 
   int64_t adapter_len = 0;     // vectors of a prompt
   int64_t adapter_layers = 0;  // counted from the top; 0: all but the first two
@@ -177,18 +201,25 @@ struct Recipe {
   std::string answer;  // the answer to score with an encoder-decoder
   std::vector<int64_t> answer_ids;
   int64_t max_new_tokens = 0;
-  double temperature = 0;         // 0: greedy
-  int64_t top_k = 0;              // 0: off
-  double top_p = 0;               // 1: off
-  double min_p = 0;               // 0: off
-  double repetition_penalty = 0;  // 1: off
-  double presence_penalty = 0;    // 0: off
-  double frequency_penalty = 0;   // 0: off
-  std::vector<std::string> stop;  // texts that end an answer
-  int64_t logprobs = 0;           // -1: none
-  std::string output;             // a file of answers to write; empty: standard output
-  std::string logits_out;         // a safetensors file to write; empty: none
-  int64_t batch = 0;              // prompts in parallel
+  double temperature = 0;             // 0: greedy
+  int64_t top_k = 0;                  // 0: off
+  double top_p = 0;                   // 1: off
+  double min_p = 0;                   // 0: off
+  double repetition_penalty = 0;      // 1: off
+  double presence_penalty = 0;        // 0: off
+  double frequency_penalty = 0;       // 0: off
+  std::vector<std::string> stop;      // texts that end an answer
+  int64_t logprobs = 0;               // -1: none
+  std::string output;                 // a file of answers to write; empty: standard output
+  std::string logits_out;             // a safetensors file to write; empty: none
+  int64_t batch = 0;                  // prompts in parallel
+  std::vector<std::string> adapters;  // that requests choose from, "NAME=FOLDER"; empty: none
+  int64_t max_adapters = 0;           // that have a place side by side
+  int64_t max_adapter_rank = 0;       // of one of them
+  CacheDtype kv_cache_dtype = CacheDtype::automatic;
+  std::string json_schema;               // a file that the answer follows; empty: none
+  std::string regex;                     // that the whole answer matches; empty: none
+  int64_t prompt_lookup_num_tokens = 0;  // guessed from the prompt at once; 0: none
 
   std::string tasks;   // a YAML file of evaluation tasks; empty: questions of data
   int64_t stride = 0;  // tokens between the windows of perplexity
