@@ -119,6 +119,10 @@ struct Recipe {
   Ramp warmup_type = Ramp::linear;
   Ramp decay_type = Ramp::cosine;
   double min_lr_ratio = 0;
+  double warmup_lr_rate = 0;  // -1: one step's share of the warm-up
+  double lr_end = 0;
+  double power = 0;
+  int64_t timescale = 0;  // steps; 0: the warm-up's, or 10,000 where there is none
   double weight_decay = 0;
   double adam_beta1 = 0;
   double adam_beta2 = 0;
@@ -152,7 +156,6 @@ struct Recipe {
   double loraplus_lr_ratio = 0;                 // 0: one learning rate for A and B
   double neftune_noise_alpha = 0;               // 0: no noise
   double label_smoothing_factor = 0;            // 0: none
-  std::map<std::string, double> lr_scheduler_kwargs;
 
   int64_t adapter_len = 0;     // vectors of a prompt
   int64_t adapter_layers = 0;  // counted from the top; 0: all but the first two
