@@ -305,6 +305,15 @@ bool is_lora_tensor(std::string_view name) {
   return std::ranges::any_of(kParts, [&](const auto& part) { return name.ends_with(part.suffix); });
 }
 
+double loraplus_rate(const Tensor& trainable, const UpdateOptions& options) {
+  if (is_lora_tensor(trainable.name)) {
+    const LoraTensor tensor = lora_tensor(trainable.name);
+    if (tensor.of_embedding) return options.lora_embedding_rate;
+    if (tensor.part == LoraPart::b) return options.lora_b_rate;
+  }
+  return program::whole_shape(trainable).rank() == 1 ? options.lora_b_rate : 1.0;
+}
+
 double lora_scale(const LoraOptions& options) {
   return formats::lora_scale({options.r, options.alpha}, options.rslora);
 }

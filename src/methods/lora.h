@@ -47,6 +47,7 @@
 #include <vector>
 
 #include "formats/adapter/peft_adapter.h"
+#include "methods/optimizer.h"
 #include "program/ir/program.h"
 
 namespace snug::formats {
@@ -108,6 +109,10 @@ bool is_lora_tensor(std::string_view name);
 
 // The modules that tensors of role adapter belong to, in their order.
 std::vector<formats::LoraModule> adapted_modules(std::span<const program::Tensor> tensors);
+
+// The share of the learning rate with which LoRA+ trains a tensor, as PEFT groups them: B and all
+// vectors by lora_b_rate, both parts of an embedding's adapter by lora_embedding_rate.
+double loraplus_rate(const program::Tensor& trainable, const UpdateOptions& options);
 
 // The LoRA options that a recipe sets. row_tokens: tokens per row.
 LoraOptions lora_options(const formats::Recipe& recipe, int64_t row_tokens);

@@ -86,8 +86,7 @@ void add_lora(ForeignRows& rows) {
       .refuse({"lora_rank_pattern*", "lora_alpha_pattern*", "rank_pattern*", "alpha_pattern*",
                "lora_target_parameters", "peft_layers_to_transform", "peft_layers_pattern",
                "layers_to_transform", "peft_layer_replication*", "peft_trainable_token_indices*",
-               "loraplus_lr_ratio", "loraplus_lr_embedding", "module_dropout", "loftq_config*",
-               "peft.*", "peft_config.*", "lora_config.*"},
+               "module_dropout", "loftq_config*", "peft.*", "peft_config.*", "lora_config.*"},
               kVariantAdvice)
       .refuse({"exclude_modules", "layers_pattern", "layer_replication*", "use_qalora",
                "trainable_token_indices*", "alora_invocation_tokens*", "eva_config*",

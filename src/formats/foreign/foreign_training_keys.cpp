@@ -84,7 +84,7 @@ void add_schedule(ForeignRows& rows) {
       .only({"lr_quadratic_warmup"}, kFalseOnly, kScheduleAdvice)
       .refuse({"lr_div_factor", "warmup_init_lr", "lr_warmup_init"}, kScheduleAdvice)
       .refuse({"lr_groups*", "embedding_lr", "embedding_lr_scale", "vit_lr", "aligner_lr",
-               "loraplus_*", "layerwise_lr_decay*"},
+               "layerwise_lr_decay*"},
               kOneRateAdvice);
 }
 

@@ -154,6 +154,7 @@ struct Recipe {
   std::map<std::string, double> alpha_pattern;  // the same for lora_alpha
   std::string init_lora_weights;                // a word of PEFT
   double loraplus_lr_ratio = 0;                 // 0: one learning rate for A and B
+  double loraplus_lr_embedding = 0;
   double neftune_noise_alpha = 0;               // 0: no noise
   double label_smoothing_factor = 0;            // 0: none
 

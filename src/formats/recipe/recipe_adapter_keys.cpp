@@ -23,6 +23,21 @@ void add_prompt_keys(KeyTable& table) {
       "models whose prompts PEFT loads (llama, mistral), else head");
 }
 
+void add_loraplus_keys(KeyTable& table) {
+  table
+      .add<&Recipe::loraplus_lr_ratio>(
+          "loraplus_lr_ratio", "0",
+          "LoRA+: B trains with this many times the learning rate of A; 0: both with the same")
+      .range({.least = 0, .most = kMaxFloat})
+      .on_resume(OnResume::free);
+  table
+      .add<&Recipe::loraplus_lr_embedding>(
+          "loraplus_lr_embedding", "1e-6",
+          "LoRA+: the peak of the learning rate of adapters on an embedding")
+      .range({.least = 0, .most = kMaxFloat})
+      .on_resume(OnResume::free);
+}
+
 }  // namespace
 
 void add_adapter_keys(KeyTable& table) {
@@ -58,6 +73,7 @@ void add_adapter_keys(KeyTable& table) {
       "use_dora", "false",
       "DoRA: LoRA changes the direction of a weight's rows, and their lengths are trained "
       "separately");
+  add_loraplus_keys(table);
   add_prompt_keys(table);
 }
 
