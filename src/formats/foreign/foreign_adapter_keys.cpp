@@ -109,9 +109,9 @@ void add_preferences(ForeignRows& rows) {
       .same_as({"kto_undesirable_weight"}, "undesirable_weight")
       .same_as({"orpo_alpha", "trl.beta"}, "beta")
       .same_as({"dpo_loss_type"}, "loss_type")
-      .only({"label_smoothing", "dpo_label_smoothing", "label_smoothing_factor", "rpo_alpha",
-             "pref_ftx", "cpo_alpha", "simpo_gamma", "ld_alpha", "neftune_noise_alpha",
-             "noisy_embedding_alpha", "neftune_alpha", "center_rewards_coefficient"},
+      .only({"label_smoothing_factor", "rpo_alpha", "pref_ftx", "cpo_alpha", "simpo_gamma",
+             "ld_alpha", "neftune_noise_alpha", "noisy_embedding_alpha", "neftune_alpha",
+             "center_rewards_coefficient"},
             kZeroOnly, kLossPartAdvice)
       .only({"loss_weights", "dpo_loss_weights"}, {{"1"}}, kLossPartAdvice)
       .pass_over({"discopop_tau", "f_alpha_divergence_coef", "pref_bco_weight"},

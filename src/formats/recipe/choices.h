@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/learned_turns.h"
+#include "base/preference_loss.h"
 #include "base/record_forms.h"
 #include "base/truncation.h"
 #include "base/words.h"
@@ -128,12 +129,7 @@ constexpr auto words_of(Objective /*type*/) {
 }
 
 // The loss of a pair of answers.
-enum class PreferenceLoss : uint8_t {
-  sigmoid,  // -log(sigmoid(beta * margin))
-};
-constexpr auto words_of(PreferenceLoss /*type*/) {
-  return base::words<PreferenceLoss>({{PreferenceLoss::sigmoid, "sigmoid"}});
-}
+using base::PreferenceLoss;
 
 enum class ComputeDtype : uint8_t { automatic, bf16, fp16, fp32 };
 constexpr auto words_of(ComputeDtype /*type*/) {

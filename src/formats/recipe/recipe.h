@@ -43,6 +43,7 @@ struct Recipe {
   double desirable_weight = 0;
   double undesirable_weight = 0;
   PreferenceLoss loss_type = PreferenceLoss::sigmoid;
+  double label_smoothing = 0;  // of pairs: the share of labels that are taken to be wrong
   bool precompute_ref_log_probs = false;
 
   std::vector<DataEntry> data;
@@ -155,8 +156,8 @@ struct Recipe {
   std::string init_lora_weights;                // a word of PEFT
   double loraplus_lr_ratio = 0;                 // 0: one learning rate for A and B
   double loraplus_lr_embedding = 0;
-  double neftune_noise_alpha = 0;               // 0: no noise
-  double label_smoothing_factor = 0;            // 0: none
+  double neftune_noise_alpha = 0;     // 0: no noise
+  double label_smoothing_factor = 0;  // 0: none
 
   int64_t adapter_len = 0;     // vectors of a prompt
   int64_t adapter_layers = 0;  // counted from the top; 0: all but the first two
