@@ -83,10 +83,9 @@ void add_lora(ForeignRows& rows) {
       .pass_over({"lora_fan_in_fan_out", "fan_in_fan_out"},
                  "how a weight lies follows from the model")
       .only({"init_lora_weights", "peft_init_lora_weights", "lora_init"}, kTrueOnly, kInitAdvice)
-      .refuse({"lora_rank_pattern*", "lora_alpha_pattern*", "rank_pattern*", "alpha_pattern*",
-               "lora_target_parameters", "peft_layers_to_transform", "peft_layers_pattern",
-               "layers_to_transform", "peft_layer_replication*", "peft_trainable_token_indices*",
-               "module_dropout", "loftq_config*", "peft.*", "peft_config.*", "lora_config.*"},
+      .refuse({"lora_target_parameters", "peft_layers_pattern", "peft_layer_replication*",
+               "peft_trainable_token_indices*", "module_dropout", "loftq_config*", "peft.*",
+               "peft_config.*", "lora_config.*"},
               kVariantAdvice)
       .refuse({"exclude_modules", "layers_pattern", "layer_replication*", "use_qalora",
                "trainable_token_indices*", "alora_invocation_tokens*", "eva_config*",

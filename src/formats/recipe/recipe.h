@@ -150,11 +150,11 @@ struct Recipe {
   std::vector<std::string> modules_to_save;
   bool use_rslora = false;
   bool use_dora = false;
-  std::vector<int64_t> layers_to_transform;     // empty: all layers
-  std::map<std::string, int64_t> rank_pattern;  // ranks of modules, by PEFT's patterns
-  std::map<std::string, double> alpha_pattern;  // the same for lora_alpha
-  std::string init_lora_weights;                // a word of PEFT
-  double loraplus_lr_ratio = 0;                 // 0: one learning rate for A and B
+  std::vector<int64_t> layers_to_transform;  // empty: all layers
+  std::vector<std::string> rank_pattern;     // "PATTERN=RANK", PEFT's patterns of modules
+  std::vector<std::string> alpha_pattern;    // the same for lora_alpha
+  std::string init_lora_weights;             // a word of PEFT
+  double loraplus_lr_ratio = 0;              // 0: one learning rate for A and B
   double loraplus_lr_embedding = 0;
   double neftune_noise_alpha = 0;     // 0: no noise
   double label_smoothing_factor = 0;  // 0: none

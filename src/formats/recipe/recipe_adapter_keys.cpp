@@ -62,6 +62,23 @@ void add_adapter_keys(KeyTable& table) {
       .aliases({"lora_target_modules", "lora_target"})
       .translations({{"all", "all-linear"}});
   table
+      .add<&Recipe::layers_to_transform>("layers_to_transform", "",
+                                         "the layers, counted from 0, whose modules get LoRA")
+      .aliases({"peft_layers_to_transform"})
+      .computed("all layers");
+  table
+      .add<&Recipe::rank_pattern>("rank_pattern", "",
+                                  "ranks of single modules, {PATTERN: RANK}: the first that is the "
+                                  "end of a module's name, or a regular expression for it")
+      .aliases({"lora_rank_pattern"})
+      .computed("lora_r everywhere")
+      .pairs();
+  table
+      .add<&Recipe::alpha_pattern>("alpha_pattern", "", "the same for lora_alpha, {PATTERN: ALPHA}")
+      .aliases({"lora_alpha_pattern"})
+      .computed("lora_alpha everywhere")
+      .pairs();
+  table
       .add<&Recipe::modules_to_save>(
           "modules_to_save", "",
           "modules that are trained whole next to LoRA, by the ends of their names: lm_head, "
