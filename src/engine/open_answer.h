@@ -28,6 +28,7 @@ class OpenAnswer {
   std::span<const int32_t> decoder_ids() const { return decoder_ids_; }
   std::span<const int32_t> encoder_ids() const;
   int32_t last_id() const { return ids_.back(); }
+  const std::string& adapter() const { return request_.adapter; }
 
   // Chooses the next token from what the last run gave for its sequence.
   AnswerEvent take(const CachedForward& forward, int64_t sequence);
