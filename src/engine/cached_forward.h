@@ -26,6 +26,7 @@ struct SequencePart {
   int64_t sequence = 0;
   std::span<const int32_t> ids;
   std::span<const int32_t> encoder_ids{};  // input of its encoder; empty: none, or already encoded
+  AdapterVersion adapter{};                // of a sequence that enters with these tokens
 };
 
 class CachedForward {
@@ -122,6 +123,7 @@ class CachedForward {
   int64_t stage_ = 0;                 // Executor::stages_begun() when the sequences were written
   std::vector<int64_t> rows_;         // (sequences): the row of each in the last run's logits
   std::vector<int64_t> promised_;     // (sequences): the tokens to which each may grow
+  std::vector<int64_t> slots_;        // (sequences): the slot of each one's adapter
   std::vector<SequencePages> pages_;  // of each stream
 };
 

@@ -60,6 +60,7 @@ struct Engine::State {
   void read(const std::vector<PromptPart>& parts);
   void answer(const std::vector<ScheduledRun::Answering>& answering);
   void take_token(RequestId request, int64_t sequence);
+  AdapterVersion adapter_of(const OpenAnswer& answer) const;
 
   const models::ModelConfig& model;
   const EngineOptions options;
@@ -77,6 +78,7 @@ struct Engine::State {
 
 void Engine::State::check(const Request& request) const {
   check_request(request, model, forward.shape());
+  check_adapter(request, options.adapters);
   if (!request.end.texts.empty() && options.tokenizer == nullptr)
     base::throw_user_error(
         "a stop text is compared with text, but there is no tokenizer; give the ids that end an "
@@ -109,6 +111,13 @@ std::optional<int64_t> Engine::State::enter(RequestId request, int64_t sequence)
       forward.enter(sequence, entering, std::ssize(answer.encoder_ids()));
   times.known_tokens += known.value_or(0);
   return known;
+}
+
+// An adapter's weights stay in their slot, so that there is one version of them.
+AdapterVersion Engine::State::adapter_of(const OpenAnswer& answer) const {
+  const auto slot = std::ranges::find(options.adapters, answer.adapter());
+  if (slot == options.adapters.end()) return {};
+  return {.adapter = slot - options.adapters.begin(), .version = 0};
 }
 
 // Ends a request from outside, whatever it is doing, and tells its listener at once.
@@ -148,7 +157,8 @@ void Engine::State::read(const std::vector<PromptPart>& parts) {
     sequence_parts.push_back({part.sequence,
                               answer.decoder_ids().subspan(static_cast<size_t>(part.first),
                                                            static_cast<size_t>(part.tokens)),
-                              part.is_first ? answer.encoder_ids() : std::span<const int32_t>()});
+                              part.is_first ? answer.encoder_ids() : std::span<const int32_t>(),
+                              adapter_of(answer)});
     times.prefill_tokens += part.tokens + std::ssize(sequence_parts.back().encoder_ids);
   }
   std::ranges::sort(sequence_parts, {}, &SequencePart::sequence);
@@ -185,7 +195,7 @@ void add_to(Answer& answer, const AnswerEvent& event) {
 
 Engine::Engine(Inference& inference, const text::Tokenizer* tokenizer)
     : Engine(inference.executor(), inference.model(), inference.shape(),
-             {.tokenizer = tokenizer, .clock = {}}) {}
+             {.tokenizer = tokenizer, .clock = {}, .adapters = inference.adapters()}) {}
 
 Engine::Engine(runtime::Executor& executor, const models::ModelConfig& model,
                const plan::InferenceShape& shape, EngineOptions options)

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/inference.h"
@@ -29,6 +30,7 @@ struct EngineTimes {
 struct EngineOptions {
   const text::Tokenizer* tokenizer = nullptr;  // without one there is no text
   std::function<Seconds()> clock{};            // for deadlines; empty: the steady clock
+  std::vector<std::string> adapters{};         // the names of those in the job's slots, in order
 };
 
 // Adds to an answer what an event tells.
@@ -50,7 +52,7 @@ class Engine {
   // Takes a request, which waits until there is room for it. Throws UserError, with nothing done,
   // for one that can never run: an empty prompt, an id that the model has no row for, more tokens
   // than a sequence can have or the pages hold, sampling for which the programs do not give what it
-  // needs, stop texts without a tokenizer.
+  // needs, stop texts without a tokenizer, an adapter that the engine does not have.
   RequestId submit(Request request, Listener listener);
 
   // Ends a request, waiting or running; its listener hears of it now, and of nothing afterwards.

@@ -31,6 +31,7 @@ class OpenAnswer {
   int32_t last_id() const { return ids_.back(); }
   // The most tokens that have keys and values: the last new one has none.
   int64_t most_tokens() const { return std::ssize(decoder_ids_) + request_.max_new_tokens - 1; }
+  const std::string& adapter() const { return request_.adapter; }
 
   // Chooses the next token from what the last run gave for its sequence.
   AnswerEvent take(const CachedForward& forward, int64_t sequence);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "engine/request.h"
 #include "models/config/config.h"
@@ -26,5 +27,8 @@ int64_t candidates_of(const Request& request);
 // do.
 void check_request(const Request& request, const models::ModelConfig& model,
                    const plan::InferenceShape& shape);
+
+// Throws UserError for an adapter that is none of these.
+void check_adapter(const Request& request, std::span<const std::string> adapters);
 
 }  // namespace snug::engine

@@ -52,8 +52,15 @@ std::string unknown_key(const Written& written) {
       nearest ? fmt::format("did you mean '{}'?", *nearest) : "snug VERB --help lists the keys");
 }
 
-// Two keys of a recipe mean something else in other tools: `adapter` says the method in axolotl's,
-// which list their data sets, and `device` the backend in torchtune's, which name builders.
+// Whether this is a folder alone, as ms-swift's `adapters` has it, and not NAME=FOLDER.
+bool is_one_adapter(const Written& written) {
+  return written.name == "adapters" && written.items.size() == 1 &&
+         written.items.front().find_first_of("=,") == std::string::npos;
+}
+
+// Three keys of a recipe mean something else in other tools: `adapter` says the method in
+// axolotl's, which list their data sets, `device` the backend in torchtune's, which name builders,
+// and `adapters` in ms-swift's has the one that is applied.
 std::vector<Written> with_own_names(std::vector<Written> all) {
   const bool is_axolotl = std::ranges::any_of(all, [](const Written& written) {
     return written.name == "datasets" || written.name == "pretraining_dataset";
@@ -69,6 +76,7 @@ std::vector<Written> with_own_names(std::vector<Written> all) {
   for (Written& written : all) {
     if (is_axolotl) rename(written, "adapter", "method", {"lora", "qlora"});
     if (is_torchtune) rename(written, "device", "backend", {"cpu", "cuda"});
+    if (is_one_adapter(written)) written.said_as = std::exchange(written.name, "adapter");
   }
   return all;
 }
