@@ -464,8 +464,8 @@ void add_paged_cases(CaseList& list) {
         quantized.quantized = true;
         if (page_tokens == 48) add_paged_case(list, quantized, page_tokens, queries);
       }
-  // Heads with no kernel of few queries, and of no whole vectors.
-  for (const int64_t head_dim : {24, 80, 320})
+  // Heads of no whole vectors, and the widest.
+  for (const int64_t head_dim : {24, 80, 256})
     for (const Values& queries : {one, few_and_chunks}) {
       Form wide{.heads = 2, .kv_heads = 1, .head_dim = head_dim};
       wide.quantized = true;
