@@ -105,6 +105,7 @@ std::optional<int64_t> Engine::State::enter(RequestId request, int64_t sequence)
   const OpenAnswer& answer = open.at(request)->answer;
   const EnteringSequence entering{.prompt = answer.decoder_ids(),
                                   .promised_tokens = answer.most_tokens(),
+                                  .adapter = adapter_of(answer),
                                   .shares = !model.has_encoder()};
   if (forward.is_being_read(entering)) return std::nullopt;
   const std::optional<int64_t> known =
