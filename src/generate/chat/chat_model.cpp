@@ -176,6 +176,7 @@ ChatReply ChatModel::answer(const text::Conversation& conversation, const OnText
       });
   while (engine.step())
     if (is_stopped_()) engine.cancel(request);
+  reply.read_tokens = engine.times().prefill_tokens - before.prefill_tokens;
   const double seconds = engine.times().decode_seconds - before.decode_seconds;
   const int64_t decoded = engine.times().decode_tokens - before.decode_tokens;
   if (seconds > 0) reply.tokens_per_second = static_cast<double>(decoded) / seconds;

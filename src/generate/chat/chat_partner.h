@@ -16,6 +16,7 @@ struct ChatReply {
   std::string text{};
   engine::Finish finish = engine::Finish::stop;
   int64_t prompt_tokens = 0;
+  int64_t read_tokens = 0;  // of the prompt: the others are known from the turns before
   int64_t new_tokens = 0;
   double tokens_per_second = 0;  // of the new ones, the first left out; 0: there are too few
 };
