@@ -42,7 +42,8 @@ CachedForward::CachedForward(runtime::Executor& executor, const plan::InferenceS
       slots_(static_cast<size_t>(shape_.sequences), methods::kNoAdapter),
       pages_(pages_of_streams(shape_, executor.job().key_pools)) {}
 
-std::optional<int64_t> CachedForward::enter(int64_t sequence, const EnteringSequence& entering) {
+std::optional<int64_t> CachedForward::enter(int64_t sequence, const EnteringSequence& entering,
+                                            std::optional<int64_t> encoder_tokens) {
   begin_stage();
   SNUG_CHECK(entering.promised_tokens <= shape_.capacity.decoder(), "{} tokens promised of {}",
              entering.promised_tokens, shape_.capacity.decoder());
@@ -52,10 +53,33 @@ std::optional<int64_t> CachedForward::enter(int64_t sequence, const EnteringSequ
   slots_[static_cast<size_t>(sequence)] = entering.adapter.adapter;
   if (!shape_.capacity.has_encoder()) return shared;
   const EnteringSequence for_encoder{
-      .prompt = {}, .promised_tokens = shape_.capacity[TokenStream::encoder], .shares = false};
+      .prompt = {},
+      .promised_tokens = encoder_tokens.value_or(shape_.capacity[TokenStream::encoder]),
+      .shares = false};
   if (pages(TokenStream::encoder).enter(sequence, for_encoder)) return shared;
   pages(TokenStream::decoder).release(sequence);
   return std::nullopt;
+}
+
+bool CachedForward::can_ever_enter(const models::SequenceGrowth& growth,
+                                   int64_t encoder_tokens) const {
+  if (!pages(TokenStream::decoder).can_ever_enter(growth)) return false;
+  return !shape_.capacity.has_encoder() ||
+         pages(TokenStream::encoder).can_ever_enter({encoder_tokens, encoder_tokens});
+}
+
+std::vector<int64_t> CachedForward::pages_of_groups() const {
+  std::vector<int64_t> pages;
+  for (const models::KeyPool& pool : executor_.job().key_pools) pages.push_back(pool.pages);
+  return pages;
+}
+
+int64_t CachedForward::used_pages() const {
+  int64_t used = 0;
+  for (const SequencePages& pages : pages_)
+    for (size_t group = 0; group < pages.shape().groups.size(); ++group)
+      used += pages.pool(static_cast<int64_t>(group)).used();
+  return used;
 }
 
 void CachedForward::forget_beginnings() {

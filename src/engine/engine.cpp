@@ -1,5 +1,8 @@
 #include "engine/engine.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <chrono>
 #include <deque>
@@ -42,13 +45,15 @@ struct Engine::State {
       : model(of_model),
         options(std::move(given)),
         forward(executor, shape),
-        scheduler(room_of(shape)) {
+        scheduler(room_of(shape), [this](RequestId request, int64_t sequence) {
+          return enter(request, sequence);
+        }) {
     SNUG_CHECK(!shape.all_logits, "programs that score generate nothing");
-    SNUG_CHECK(shape.pages.empty(),
-               "requests enter by place alone, so each place needs the pages of a whole sequence");
   }
 
   void check(const Request& request) const;
+  void check_pages(const Request& request) const;
+  std::optional<int64_t> enter(RequestId request, int64_t sequence);
   void end(RequestId request, Finish finish);
   void close(RequestId request);
   void tell();
@@ -78,6 +83,35 @@ void Engine::State::check(const Request& request) const {
     base::throw_user_error(
         "a stop text is compared with text, but there is no tokenizer; give the ids that end an "
         "answer");
+  check_pages(request);
+}
+
+void Engine::State::check_pages(const Request& request) const {
+  const int64_t prompt = std::ssize(read_by_decoder(request.prompt, model));
+  const models::SequenceGrowth growth{prompt, prompt + request.max_new_tokens - 1};
+  const int64_t encoder_tokens = model.has_encoder() ? std::ssize(request.prompt) : 0;
+  if (forward.can_ever_enter(growth, encoder_tokens)) return;
+  base::throw_user_error(
+      "a prompt of {} tokens and {} new ones need more pages of keys and values than there are for "
+      "all requests together: {} of {} tokens; shorten the prompt, lower max_new_tokens, or give "
+      "the cache more memory",
+      request.prompt.size(), request.max_new_tokens, fmt::join(forward.pages_of_groups(), " and "),
+      forward.shape().page_tokens);
+}
+
+// Lets a request in with the pages of the longest answer that it may give, unless what it begins
+// with is just being read: then it waits for that.
+std::optional<int64_t> Engine::State::enter(RequestId request, int64_t sequence) {
+  const OpenAnswer& answer = open.at(request)->answer;
+  const EnteringSequence entering{.prompt = answer.decoder_ids(),
+                                  .promised_tokens = answer.most_tokens(),
+                                  .adapter = adapter_of(answer),
+                                  .shares = !model.has_encoder()};
+  if (forward.is_being_read(entering)) return std::nullopt;
+  const std::optional<int64_t> known =
+      forward.enter(sequence, entering, std::ssize(answer.encoder_ids()));
+  times.known_tokens += known.value_or(0);
+  return known;
 }
 
 // An adapter's weights stay in their slot, so that there is one version of them.
@@ -234,8 +268,11 @@ std::vector<Answer> Engine::answers(std::span<const Request> requests) {
   return std::move(all.answers);
 }
 
+void Engine::forget_beginnings() { state_->forward.forget_beginnings(); }
+
 int64_t Engine::waiting() const { return state_->scheduler.waiting(); }
 int64_t Engine::running() const { return state_->scheduler.running(); }
+int64_t Engine::used_pages() const { return state_->forward.used_pages(); }
 const EngineTimes& Engine::times() const { return state_->times; }
 
 Seconds Engine::now() const {

@@ -102,6 +102,7 @@ plan::InferenceShape shape_for(std::span<const Request> requests, int64_t batch,
   shape.prefill_tokens = std::min(plan::kPrefillTokens, in_chunk_steps(prompts));
   // The last new token is returned but never fed back into the model.
   shape.capacity = together;
+  plan::add_small_sizes(shape);
   if (!model.has_encoder()) return shape;
   // An encoder reads the whole prompt, and the decoder begins with a single token, unless it reads
   // the prompt too.

@@ -15,7 +15,8 @@ namespace snug::engine {
 // The ids that the decoder reads before the first new token.
 Ids read_by_decoder(const Ids& prompt, const models::ModelConfig& model);
 
-// Sizes that hold the longest of these requests, for at most `batch` of them side by side.
+// Sizes that hold the longest of these requests, for at most `batch` of them side by side, with
+// programs of their own for fewer sequences and tokens.
 plan::InferenceShape shape_for(std::span<const Request> requests, int64_t batch,
                                const models::ModelConfig& model);
 

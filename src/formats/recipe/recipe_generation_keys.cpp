@@ -120,6 +120,16 @@ void add_generation_keys(KeyTable& table) {
       .range({.least = 1, .most = kMaxSequences})
       .verbs(kGenerate | kEvaluate);
   table
+      .add<&Recipe::kv_cache_dtype>(
+          "kv_cache_dtype", CacheDtype::automatic,
+          "the type in which keys and values of tokens are kept: auto: that of the computation; "
+          "int8: 8 bits and a scale for each token and head, about half of the memory")
+      .not_built({"fp8", "fp8_e4m3", "fp8_e5m2"},
+                 "keys and values are kept in 8 bits as whole numbers with a scale for each token "
+                 "and head: kv_cache_dtype: int8")
+      .not_built({"int4", "q4_0", "nf4"}, "the smallest type of keys and values is int8")
+      .verbs(bit(Verb::plan) | kGenerate | kScore | kEvaluate);
+  table
       .add<&Recipe::output>("output", "",
                             "the file that the answers are written to: a JSON object in each line")
       .aliases({"output_file"});
