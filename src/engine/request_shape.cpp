@@ -136,14 +136,14 @@ void check_request(const Request& request, const models::ModelConfig& model,
   check_candidates(request, shape);
 }
 
-void check_adapter(const Request& request, std::span<const std::string> adapters) {
-  if (request.adapter.empty() || std::ranges::count(adapters, request.adapter) > 0) return;
+void check_adapter(const std::string& adapter, std::span<const std::string> adapters) {
+  if (adapter.empty() || std::ranges::count(adapters, adapter) > 0) return;
   if (adapters.empty())
     base::throw_user_error(
         "the adapter '{}' is asked for, and none is loaded that requests choose from; give "
         "adapters={}=FOLDER",
-        request.adapter, request.adapter);
-  base::throw_user_error("there is no adapter '{}'; there {} {}", request.adapter,
+        adapter, adapter);
+  base::throw_user_error("there is no adapter '{}'; there {} {}", adapter,
                          adapters.size() == 1 ? "is" : "are", fmt::join(adapters, ", "));
 }
 

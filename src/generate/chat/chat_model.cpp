@@ -125,7 +125,16 @@ void ChatModel::open_again() {
   }
 }
 
+const std::vector<std::string>& ChatModel::adapters() const {
+  return opened_->inference->adapters();
+}
+
 void ChatModel::use_adapter(const std::string& folder) {
+  if (!adapters().empty()) {
+    engine::check_adapter(folder, adapters());
+    chosen_ = folder;
+    return;
+  }
   formats::Recipe other = recipe_;
   other.adapter = folder;
   opened_.reset();  // so that memory holds one model at a time
@@ -146,6 +155,7 @@ engine::Request ChatModel::request_for(engine::Ids prompt) {
           .max_new_tokens = is_bounded ? std::min(recipe_.max_new_tokens, room) : room,
           .sampling = recipe_sampling(recipe_),
           .end = opened_->end,
+          .adapter = chosen_,
           .log_probabilities = {},
           .deadline = {},
           .sample = asked_++};
