@@ -51,6 +51,31 @@ void add_sampling_keys(KeyTable& table) {
       .range({.least = -1, .most = kMaxIds});
 }
 
+// What adapters take is planned by mode=serve, too.
+void add_adapters_keys(KeyTable& table) {
+  constexpr uint8_t kUsers = kGenerate | bit(Verb::plan);
+  table
+      .add<&Recipe::adapters>("adapters", "",
+                              "LoRA adapters that each request chooses from, as NAME=FOLDER: a "
+                              "prompt of a file by its field adapter, a chat by /adapter NAME")
+      .aliases({"lora_modules"})
+      .verbs(kUsers);
+  table
+      .add<&Recipe::max_adapters>("max_adapters", "0",
+                                  "places for adapters that requests choose from; 0: as many as "
+                                  "adapters names")
+      .aliases({"max_loras"})
+      .range({.least = 0, .most = 4096})
+      .verbs(kUsers);
+  table
+      .add<&Recipe::max_adapter_rank>("max_adapter_rank", "0",
+                                      "the largest rank that such an adapter may have; 0: that of "
+                                      "those that adapters names")
+      .aliases({"max_lora_rank"})
+      .range({.least = 0, .most = 65536})
+      .verbs(kUsers);
+}
+
 }  // namespace
 
 void add_generation_keys(KeyTable& table) {
@@ -108,6 +133,7 @@ void add_generation_keys(KeyTable& table) {
       .add<&Recipe::output>("output", "",
                             "the file that the answers are written to: a JSON object in each line")
       .aliases({"output_file"});
+  add_adapters_keys(table);
   table.add<&Recipe::tasks>("tasks", "", "a YAML file of tasks to evaluate, in place of data")
       .verbs(kEvaluate);
   table

@@ -12,6 +12,7 @@
 #include "models/families/families.h"
 #include "models/weights.h"
 #include "plan/job/assembly.h"
+#include "plan/spec/adapter_slots.h"
 #include "plan/spec/adapter_tables.h"
 #include "plan/spec/adapter_widths.h"
 #include "plan/spec/stream_spec.h"
@@ -38,6 +39,7 @@ InferenceSpec spec_of(const InferenceInputs& inputs) {
   spec.shape = inputs.shape;
   spec.shape.quantized_cache = recipe.kv_cache_dtype == formats::CacheDtype::int8;
   if (recipe.init == formats::Init::random) spec.init_seed = recipe.seed;
+  spec.slots = adapter_slots(recipe, spec.model, spec.compute);
   if (recipe.adapter.empty()) return spec;
   const formats::AdapterConfig adapter = formats::read_adapter_config(recipe.adapter);
   const methods::Method& method = methods::method_of(adapter);
