@@ -17,7 +17,6 @@
 #include "plan/document/measured.h"
 #include "plan/job/assembly.h"
 #include "plan/spec/resolve.h"
-#include "report/run_page.h"
 #include "runtime/execution/rehearsal.h"
 #include "runtime/loading/load_weights.h"
 #include "runtime/process/job_ranks.h"
@@ -31,9 +30,9 @@
 #include "train/data.h"
 #include "train/data_sources.h"
 #include "train/evaluation.h"
-#include "train/evaluation_names.h"
 #include "train/files_fingerprint.h"
 #include "train/kept_reference.h"
+#include "train/live_report.h"
 #include "train/on_first_rank.h"
 #include "train/resume.h"
 #include "train/resume_metrics.h"
@@ -72,9 +71,10 @@ class Run {
       say_choices();
       write_plan(folder_);
     }
-    const TrainerOutcome outcome = train(signal);
+    const TrainerOutcome outcome = train_and_report(signal);
     if (outcome.lost_folder) leave_lost_folder();
     if (outcome.interrupted != 0) {
+      if (report_) report_->stop(fmt::format("stopped after step {}", outcome.last_step));
       base::say("{}", stopped_text(outcome.last_step));
       return 128 + outcome.interrupted;
     }
@@ -284,6 +284,19 @@ class Run {
 
   int64_t steps_in(double said) const { return formats::steps_in(said, length_.steps); }
 
+  // What ended a run too early stands on its page too.
+  TrainerOutcome train_and_report(const StopSignal& signal) {
+    if (!ranks_.is_first()) return train(signal);
+    report_.emplace(*planned_, folder_.path, length_.steps);
+    try {
+      return train(signal);
+    } catch (const base::UserError& error) {
+      if (!folder_.lock || folder_.lock->is_in_place())
+        report_->stop(fmt::format("stopped: {}", error.what()));
+      throw;
+    }
+  }
+
   TrainerOutcome train(const StopSignal& signal) {
     const TrainerOptions options{.total_steps = length_.steps,
                                  .end_row = length_.end_row,
@@ -298,7 +311,8 @@ class Run {
                                  .checkpoint = checkpoint_options(folder_.path),
                                  .lock = folder_.lock ? &*folder_.lock : nullptr,
                                  .ranks = &ranks_,
-                                 .on_warm = [this] { say_outside("two steps"); }};
+                                 .on_warm = [this] { say_outside("two steps"); },
+                                 .on_record = [this](std::string_view) { report_->follow(); }};
     BatchLoader training(data_.training->rows, planned_->spec.rows, planned_->spec.row_tokens,
                          session_.executor(), data_.training->reference);
     std::optional<Evaluation> evaluation;
@@ -361,16 +375,6 @@ class Run {
                           data_.chat);
   }
 
-  // Of each evaluation set, where there are several.
-  std::vector<report::NamedCurve> curves_of_sets() const {
-    std::vector<report::NamedCurve> curves;
-    if (data_.evaluation.size() < 2) return curves;
-    for (const EvaluationSet& set : data_.evaluation)
-      curves.push_back({evaluation_key(set.name, "loss"),
-                        fmt::format("Loss of the evaluation set {}", set.name)});
-    return curves;
-  }
-
   std::vector<plan::MeasuredSource> read_sources() const {
     std::vector<plan::MeasuredSource> all;
     const auto add = [&](const text::Dataset& dataset, bool evaluates) {
@@ -408,10 +412,7 @@ class Run {
     measured.data = read_sources();
     if (!ranks_.is_first()) return;
     base::write_file_atomically(folder_.path / RunFolder::kMeasured, plan::to_json(measured));
-    base::write_file_atomically(
-        folder_.path / RunFolder::kReport,
-        report::run_page(*planned_, measured, folder_.path / RunFolder::kMetrics,
-                         curves_of_sets()));
+    report_->finish(measured);
     base::say("{}", plan::comparison(planned_->document, measured));
   }
 
@@ -425,6 +426,7 @@ class Run {
   runtime::Session session_;
   plan::Measured measured_;
   runtime::TrainerState state_;
+  std::optional<LiveReport> report_;  // of the first rank, once it trains
 };
 
 }  // namespace

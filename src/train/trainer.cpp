@@ -262,7 +262,9 @@ void Trainer::record(std::string_view line) {
   if (metrics_ == nullptr) return;
   if (!metrics_error_) {
     try {
-      return metrics_->append(line);
+      metrics_->append(line);
+      if (options_.on_record) options_.on_record(line);
+      return;
     } catch (const base::UserError& error) {
       metrics_error_ = error;
     }
