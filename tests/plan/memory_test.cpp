@@ -196,9 +196,9 @@ std::string test_name(const ::testing::TestParamInfo<PresetCases>& info) {
   return name;
 }
 
-// Of 8 shapes two each, with their three plans; of 25 methods and modes four, in steps that go
+// Of 8 shapes one each, with its three plans; of 25 methods and modes four, in steps that go
 // through all modes.
-INSTANTIATE_TEST_SUITE_P(Some, QloraOfPreset, ::testing::ValuesIn(some_cases(4)), test_name);
+INSTANTIATE_TEST_SUITE_P(Some, QloraOfPreset, ::testing::ValuesIn(some_cases(8)), test_name);
 INSTANTIATE_TEST_SUITE_P(Some, ArenaOfPreset, ::testing::ValuesIn(some_cases(6)), test_name);
 INSTANTIATE_TEST_SUITE_P(All, QloraOfPreset, ::testing::ValuesIn(all_cases()), test_name);
 INSTANTIATE_TEST_SUITE_P(All, ArenaOfPreset, ::testing::ValuesIn(all_cases()), test_name);
