@@ -102,7 +102,9 @@ LineReader::LineReader(const formats::Recipe& recipe, const models::ModelSource&
     : recipe_(recipe),
       model_(model),
       tokenizer_(tokenizer),
-      mapping_(plan::record_mapping(recipe, {})) {}
+      mapping_(plan::record_mapping(recipe, {})) {
+  if (tokenizer != nullptr) forms_.emplace(*tokenizer);
+}
 
 void LineReader::read(const text::RawRecord& raw, const std::string& path, AskedLine& line) {
   if (!raw.problem.empty()) throw text::RecordError(raw.number, raw.problem, path, raw.line);
@@ -159,6 +161,7 @@ void LineReader::read_object(const RecordFields& fields, int64_t index, AskedLin
                   .end = end_of(settings, is_chat),
                   .log_probabilities = recipe_log_probabilities(settings.recipe),
                   .deadline = {},
+                  .form = recipe_form(settings.recipe, forms_ ? &*forms_ : nullptr),
                   .sample = settings.has_own_seed ? 0 : index};
 }
 
