@@ -42,8 +42,9 @@ int64_t context_of(const formats::Recipe& recipe, const models::ModelConfig& mod
 
 // One sequence that fills the context.
 plan::InferenceShape chat_shape(const formats::Recipe& recipe, const models::ModelConfig& model,
-                                int64_t context) {
+                                int64_t context, const engine::AnswerForms::Form& form) {
   engine::Request largest;
+  largest.form = form;
   largest.prompt.resize(static_cast<size_t>(context));
   largest.max_new_tokens = model.has_encoder() ? recipe.max_new_tokens : 1;
   largest.sampling = recipe_sampling(recipe);
@@ -67,7 +68,8 @@ struct ChatModel::Opened {
       recipe.fail("system", "is a message of a conversation; leave it out, or prompt_format");
     }
     end = answer_end(end_ids(recipe, tokenizer, chat.has_value()), recipe.stop, &tokenizer);
-    inference.emplace(recipe, model, chat_shape(recipe, model.config, context));
+    form = recipe_form(recipe, &forms);
+    inference.emplace(recipe, model, chat_shape(recipe, model.config, context, form));
     engine.emplace(*inference, &tokenizer);
   }
 
@@ -83,6 +85,8 @@ struct ChatModel::Opened {
   int64_t context;
   std::optional<text::ChatTemplate> chat{};  // none: each text is completed alone
   engine::AnswerEnd end{};
+  engine::AnswerForms forms{tokenizer};
+  engine::AnswerForms::Form form{};  // of each answer
   std::optional<engine::Inference> inference{};
   std::optional<engine::Engine> engine{};
 };
@@ -158,6 +162,7 @@ engine::Request ChatModel::request_for(engine::Ids prompt) {
           .adapter = chosen_,
           .log_probabilities = {},
           .deadline = {},
+          .form = opened_->form,
           .sample = asked_++};
 }
 

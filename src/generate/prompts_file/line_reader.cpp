@@ -106,6 +106,7 @@ LineReader::LineReader(const formats::Recipe& recipe, const models::ModelSource&
       mapping_(plan::record_mapping(recipe, {})) {
   for (plan::NamedAdapter& adapter : plan::named_adapters(recipe))
     adapters_.push_back(std::move(adapter.name));
+  if (tokenizer != nullptr) forms_.emplace(*tokenizer);
 }
 
 void LineReader::read(const text::RawRecord& raw, const std::string& path, AskedLine& line) {
@@ -165,6 +166,7 @@ void LineReader::read_object(const RecordFields& fields, int64_t index, AskedLin
                   .adapter = settings.adapter,
                   .log_probabilities = recipe_log_probabilities(settings.recipe),
                   .deadline = {},
+                  .form = recipe_form(settings.recipe, forms_ ? &*forms_ : nullptr),
                   .sample = settings.has_own_seed ? 0 : index};
 }
 
