@@ -15,6 +15,7 @@
 #include "formats/recipe/recipe_intervals.h"
 #include "formats/recipe/recipe_keys.h"
 #include "formats/recipe/recipe_text.h"
+#include "formats/recipe/report_keys.h"
 #include "formats/recipe/schedule_keys.h"
 
 #include <algorithm>
@@ -311,6 +312,7 @@ void settle(RecipeReading& reading, const WrittenByKey& given) {
   mistakes.gather([&] { check_schedule(recipe); });
   mistakes.gather([&] { check_together(recipe); });
   mistakes.gather([&] { check_merge(recipe); });
+  mistakes.gather([&] { settle_report_to(recipe); });
 }
 
 // Other tools accept evaluation intervals even if there is no evaluation data.
