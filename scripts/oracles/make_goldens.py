@@ -64,6 +64,7 @@ def makers() -> dict:
     found |= {name: functools.partial(shards.make, name) for name in shards.STORED}
     found["dpo"] = preference.make_loss
     found["dpo_full"] = functools.partial(preference.make_loss, name="dpo_full", full_model="gpt2")
+    found["dpo_losses.json"] = preference.make_losses
     found["mxfp4"] = mxfp4.make
     found["orpo"] = orpo.make_loss
     found["orpo_full"] = functools.partial(orpo.make_loss, name="orpo_full", full_model="phi")

@@ -30,7 +30,8 @@ std::vector<GroupLine> lines_of(const plan::PlannedServing& planned) {
   const models::Stack stack = models::stack_of(planned.spec.model);
   std::vector<GroupLine> lines;
   for (const models::KeyPool& pool : planned.job.key_pools)
-    lines.push_back({pool, plan::token_bytes(stack, pool.group, planned.spec.compute),
+    lines.push_back({pool,
+                     plan::token_bytes(stack, pool.group, planned.spec.shape, planned.spec.compute),
                      pool.pages * planned.spec.shape.page_tokens});
   return lines;
 }

@@ -24,10 +24,14 @@ class OpenAnswer {
   OpenAnswer(RequestId id, Request request, const models::ModelConfig& model,
              const text::Tokenizer* tokenizer);
 
-  // What the decoder reads before the first new token, and the encoder, which may have none.
+  // What the decoder reads before the next token where nothing of it is cached, and the encoder,
+  // which may have none.
   std::span<const int32_t> decoder_ids() const { return decoder_ids_; }
   std::span<const int32_t> encoder_ids() const;
   int32_t last_id() const { return ids_.back(); }
+  // The most tokens that have keys and values: the last new one has none.
+  int64_t most_tokens() const { return std::ssize(decoder_ids_) + request_.max_new_tokens - 1; }
+  const std::string& adapter() const { return request_.adapter; }
 
   // Chooses the next token from what the last run gave for its sequence.
   AnswerEvent take(const CachedForward& forward, int64_t sequence);

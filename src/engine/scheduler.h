@@ -3,7 +3,7 @@
 //
 // 1. Requests wait in the order of their arrival and enter in that order; none overtakes another,
 //    so none waits forever. The first of them enters when a sequence number is free (it gets the
-//    smallest) and whoever has the pages lets it in.
+//    smallest) and whoever has the pages lets it in (Enter).
 // 2. Prompts are read in the order of arrival. They fill a chunk one after the other, and one that
 //    does not fit is continued in the next chunk. An encoder reads its whole input with the first
 //    part of its decoder's; where that does not fit any more, the chunk ends before it.
@@ -61,7 +61,8 @@ struct ScheduledRun {
 
 // Gives a request the place `sequence`, and says how many of its tokens are known there already,
 // which are not read: fewer than it has. Nothing, with nothing done, where the pages that it may
-// come to need are not free. One that is alone must get them, or it waits forever.
+// come to need are not free, or where it had better wait for another that is being read. One that
+// is alone must get in, or it waits forever.
 using Enter = std::function<std::optional<int64_t>(RequestId request, int64_t sequence)>;
 
 class Scheduler {

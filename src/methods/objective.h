@@ -29,6 +29,8 @@ struct ObjectiveOptions {
   ObjectiveKind kind = ObjectiveKind::next_token;
   ReferenceModel reference = ReferenceModel::none;
   double beta = 0.1;
+  base::PreferenceLoss loss = base::PreferenceLoss::sigmoid;
+  double label_smoothing = 0;
   double desirable_weight = 1;
   double undesirable_weight = 1;
 };

@@ -39,6 +39,19 @@ TEST(PlanServing, SaysWhatTheCacheHolds) {
   EXPECT_EQ(less["running_sequences"], 4);
 }
 
+// 64 numbers of a head in 8 bits and a scale in place of 64 in bf16: 68 bytes for 128.
+TEST(PlanServing, HoldsNearlyTwiceAsManyIn8Bits) {
+  const std::string more = "max_length=2048 device_memory=2GB device=h100";
+  const json wide = served_json(more);
+  const json plan = served_json(more + " kv_cache_dtype=int8");
+  EXPECT_LE(plan["device_bytes"], 2'000'000'000);
+  EXPECT_EQ(plan["pools"][0]["token_bytes"], 2 * 30 * 3 * (64 + 4));
+  EXPECT_GT(plan["sequences"].get<double>(), 1.8 * wide["sequences"].get<double>());
+  const BinaryRun eighths = served(more + " kv_cache_dtype=fp8");
+  EXPECT_EQ(eighths.exit_code, 2);
+  EXPECT_TRUE(contains(eighths.err, "kv_cache_dtype: int8")) << eighths.err;
+}
+
 TEST(PlanServing, RefusesWhatDoesNotHoldASequence) {
   const BinaryRun run = served("max_length=2048 device_memory=200MB device=h100");
   EXPECT_EQ(run.exit_code, 3);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "backends/cpu/attention/kernels/attention.h"
+#include "backends/cpu/attention/kernels/key_codes.h"
 #include "backends/cpu/attention/kernels/online_softmax.h"
 #include "backends/cpu/attention/kernels/rope.h"
 #include "backends/cpu/attention/kernels/softmax.h"
@@ -61,7 +62,8 @@ namespace snug::backends::cpu {
   X(SiluMulKernels, silu_mul)             \
   X(SoftmaxKernels, softmax)              \
   X(ThinKernels, thin_product)            \
-  X(WideKernels, wide_product)
+  X(WideKernels, wide_product)            \
+  X(KeyCodesKernels, key_codes)
 
 struct Kernels {
 #define SNUG_GROUP(Struct, name) const Struct* name;

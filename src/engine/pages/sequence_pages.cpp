@@ -42,6 +42,19 @@ bool SequencePages::can_ever_enter(const models::SequenceGrowth& growth) const {
          });
 }
 
+bool SequencePages::is_being_read(const EnteringSequence& entering) const {
+  const std::span<const int32_t> ids = entering.shareable();
+  if (ids.empty()) return false;
+  const int64_t known = index_.longest(ids, entering.adapter).pages * shape_.page_tokens;
+  return std::ranges::any_of(sequences_, [&](const Sequence& other) {
+    if (!other.is_here || !other.entry || other.adapter != entering.adapter) return false;
+    const int64_t common = std::ranges::mismatch(ids, other.prompt).in1 - ids.begin();
+    const int64_t whole =
+        std::min(common, std::ssize(ids) - 1) / shape_.page_tokens * shape_.page_tokens;
+    return whole > known && whole > other.length;
+  });
+}
+
 // How many pages of a group are used or promised. Without a window a sequence gives nothing back
 // until it ends, so a page that several use counts once. With one it does, and a page that another
 // still uses is not free thereby: each sequence counts all of its pages.
@@ -74,12 +87,8 @@ int64_t SequencePages::claim_of(int64_t group, int64_t promised,
 std::optional<int64_t> SequencePages::enter(int64_t sequence, const EnteringSequence& entering) {
   Sequence& it = at(sequence);
   SNUG_CHECK(!it.is_here, "sequence {} is not empty", sequence);
-  // Who shares nothing may not give all of its prompt yet: any of its tokens may come in chunks.
-  const models::SequenceGrowth growth{
-      entering.shares ? std::ssize(entering.prompt) : entering.promised_tokens,
-      entering.promised_tokens};
-  KnownBeginning known = index_.longest(
-      entering.shares ? entering.prompt : std::span<const int32_t>(), entering.adapter);
+  const models::SequenceGrowth growth = entering.growth();
+  KnownBeginning known = index_.longest(entering.shareable(), entering.adapter);
   std::vector<Table> tables(pools_.size());
   for (size_t g = 0; g < pools_.size(); ++g) {
     const auto group = static_cast<int64_t>(g);
@@ -99,10 +108,13 @@ std::optional<int64_t> SequencePages::enter(int64_t sequence, const EnteringSequ
         .length = tokens,
         .end = tokens,
         .adapter = entering.adapter,
+        .prompt = {},
         .entry = entering.shares ? std::optional(known.entry) : std::nullopt,
         .unshared = {},
         .tables = std::move(tables)};
-  if (it.entry) index_.pin(*it.entry);
+  if (!it.entry) return tokens;
+  it.prompt.assign(entering.prompt.begin(), entering.prompt.end());
+  index_.pin(*it.entry);
   return tokens;
 }
 

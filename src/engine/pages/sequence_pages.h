@@ -43,6 +43,19 @@ struct EnteringSequence {
   AdapterVersion adapter{};
   // False where keys depend on more than the tokens before them: on the input of an encoder.
   bool shares = true;
+  // Tokens of the prompt from here on are read in any case, because their logits are needed. -1:
+  // the last one alone.
+  int64_t first_read = -1;
+
+  // What of the prompt may have been read before, and the token after it.
+  std::span<const int32_t> shareable() const {
+    if (!shares) return {};
+    return first_read < 0 ? prompt : prompt.first(static_cast<size_t>(first_read) + 1);
+  }
+  // Who shares nothing may not give all of its prompt yet: any of its tokens may come in chunks.
+  models::SequenceGrowth growth() const {
+    return {shares ? std::ssize(prompt) : promised_tokens, promised_tokens};
+  }
 };
 
 class SequencePages {
@@ -59,6 +72,10 @@ class SequencePages {
 
   // Whether a sequence that grows like this can enter where there is no other.
   bool can_ever_enter(const models::SequenceGrowth& growth) const;
+
+  // Whether a sequence that is here is about to read more of this beginning than is known: one that
+  // enters after that reads less. It reads that within its prompt, so nobody waits for it forever.
+  bool is_being_read(const EnteringSequence& entering) const;
 
   // A sequence takes the place `sequence`, which must be empty, and shares the longest beginning of
   // its prompt that is known. Returns how many tokens that are; the others have to be read. Nothing
@@ -106,6 +123,7 @@ class SequencePages {
     int64_t length = 0;  // of the tokens whose keys are written
     int64_t end = 0;     // of all: those of the last grow() too
     AdapterVersion adapter;
+    std::vector<int32_t> prompt;    // where it shares
     std::optional<EntryId> entry;   // of its whole pages; nothing: it shares none
     std::vector<int32_t> unshared;  // the tokens after these pages, where it shares
     std::vector<Table> tables;      // (groups)

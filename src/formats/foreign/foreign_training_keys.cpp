@@ -66,19 +66,25 @@ void add_schedule(ForeignRows& rows) {
       .same_as({"lr_scheduler_kwargs.decay_type", "lr_scheduler_args.decay_type"}, "decay_type")
       .same_as({"lr_scheduler_kwargs.min_lr_ratio", "lr_scheduler_args.min_lr_ratio"},
                "min_lr_ratio")
+      .same_as({"lr_scheduler_kwargs.warmup_lr_rate", "lr_scheduler_args.warmup_lr_rate"},
+               "warmup_lr_rate")
+      .same_as({"lr_scheduler_kwargs.lr_end", "lr_scheduler_args.lr_end"}, "lr_end")
+      .same_as({"lr_scheduler_kwargs.power", "lr_scheduler_args.power"}, "power")
+      .same_as({"lr_scheduler_kwargs.timescale", "lr_scheduler_args.timescale"}, "timescale")
       .refuse({"lr_scheduler_kwargs.*", "lr_scheduler_args.*"},
               "snug reads min_lr, min_lr_rate, num_cycles, num_stable_steps, num_decay_steps, "
-              "warmup_type, decay_type and min_lr_ratio of the schedules that it has")
+              "warmup_type, decay_type, min_lr_ratio, warmup_lr_rate, lr_end, power and timescale "
+              "of the schedules that it has")
       .only({"lr_scheduler_kwargs", "lr_scheduler_args"}, {{"{}"}},
             "it holds keys, such as {min_lr_rate: 0.1}")
       .same_as({"lr_warmup_ratio", "warmup_fraction", "lr_warmup_fraction"}, "warmup_ratio")
       .same_as({"num_warmup_steps", "lr_warmup_steps", "lr_warmup_iters"}, "warmup_steps")
       .same_as({"lr_decay_style"}, "lr_scheduler_type")
-      .refuse({"cosine_min_lr_ratio", "cosine_constant_lr_ratio", "eta_min", "lr_end"}, kMinAdvice)
+      .refuse({"cosine_min_lr_ratio", "cosine_constant_lr_ratio", "eta_min"}, kMinAdvice)
       .only({"lr_quadratic_warmup"}, kFalseOnly, kScheduleAdvice)
       .refuse({"lr_div_factor", "warmup_init_lr", "lr_warmup_init"}, kScheduleAdvice)
       .refuse({"lr_groups*", "embedding_lr", "embedding_lr_scale", "vit_lr", "aligner_lr",
-               "loraplus_*", "layerwise_lr_decay*"},
+               "layerwise_lr_decay*"},
               kOneRateAdvice);
 }
 

@@ -64,7 +64,7 @@ void add_model_keys(KeyTable& table) {
   table
       .add<&Recipe::adapter>("adapter", "",
                              "a PEFT adapter folder to start from, or to generate and score with")
-      .aliases({"adapter_name_or_path", "init_adapter", "lora_model_dir", "adapters"})
+      .aliases({"adapter_name_or_path", "init_adapter", "lora_model_dir"})
       .not_built({"lora", "qlora", "full"},
                  "it says the method, which is another key here: method: lora, qlora or full; "
                  "adapter names a folder, such as ./lora")

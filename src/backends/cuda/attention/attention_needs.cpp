@@ -167,10 +167,11 @@ int64_t attention_splits_bytes(const SplitShape& shape, int64_t splits) {
 }
 
 bool suits_cudnn(const Attention& attention, const OperationView& view, const Card& card) {
-  return !attention.paged && all_suit_cudnn(attention, view,
-                                            {&view[Attention::kQ], &view[Attention::kK],
-                                             &view[Attention::kV], &view[Attention::kO]},
-                                            card);
+  return !attention.paged && !attention.quantized &&
+         all_suit_cudnn(attention, view,
+                        {&view[Attention::kQ], &view[Attention::kK], &view[Attention::kV],
+                         &view[Attention::kO]},
+                        card);
 }
 
 // The gradient is only assigned to cuDNN for head widths that were verified on a GPU.
