@@ -81,7 +81,7 @@ struct Engine::State {
 
 void Engine::State::check(const Request& request) const {
   check_request(request, model, forward.shape());
-  check_adapter(request, options.adapters);
+  check_adapter(request.adapter, options.adapters);
   if (!request.end.texts.empty() && options.tokenizer == nullptr)
     base::throw_user_error(
         "a stop text is compared with text, but there is no tokenizer; give the ids that end an "

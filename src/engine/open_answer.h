@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/answer_mask.h"
 #include "engine/answer_text.h"
 #include "engine/cached_forward.h"
 #include "engine/penalties.h"
@@ -56,6 +57,7 @@ class OpenAnswer {
   Ids decoder_ids_;
   Ids ids_;  // the new ones
   Ids read_again_;
+  std::optional<AnswerMask> mask_;
   Penalties penalties_;
   Sampler sampler_;
   std::optional<AnswerText> text_;

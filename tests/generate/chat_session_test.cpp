@@ -192,7 +192,7 @@ TEST(ChatSession, CommandsEndAndExplain) {
   talk.type({"/regenrate", "/help", " /a path", "/exit", "one"});
   EXPECT_FALSE(talk.is_all_read());
   EXPECT_TRUE(contains(talk.notes, "did you mean /regenerate?")) << talk.notes;
-  EXPECT_TRUE(contains(talk.notes, "/adapter DIR|none")) << talk.notes;
+  EXPECT_TRUE(contains(talk.notes, "/adapter DIR|NAME|none")) << talk.notes;
   EXPECT_EQ(partner.asked, std::vector<std::string>{"user:  /a path"});
 }
 

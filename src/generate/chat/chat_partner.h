@@ -40,7 +40,8 @@ class ChatPartner {
   // Why this cannot be a system message; empty: it can.
   virtual std::string why_no_system(const std::string& text) const = 0;
 
-  // Goes on with another adapter, or with none for an empty name. Throws UserError where it cannot
+  // Goes on with another adapter, a folder or one of those that are open by its name, or with none
+  // for an empty name. Throws UserError where it cannot
   // be used; the former one is in use then.
   virtual void use_adapter(const std::string& folder) = 0;
   virtual std::string adapter() const = 0;

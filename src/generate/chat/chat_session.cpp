@@ -45,7 +45,7 @@ const std::vector<ChatSession::Command>& ChatSession::commands() {
       {"/retry", "", "the same", &ChatSession::regenerate},
       {"/system", "TEXT|none", "change the system message, or show it",
        &ChatSession::change_system},
-      {"/adapter", "DIR|none", "go on with another adapter, or show it",
+      {"/adapter", "DIR|NAME|none", "go on with another adapter, or show it",
        &ChatSession::change_adapter},
       {"/clear", "", "forget all turns; the system message stays", &ChatSession::clear},
       {"/drop", "N", "forget the oldest N turns (1)", &ChatSession::drop},
