@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "generate/evaluation/evaluate.h"
 #include "generate/evaluation/figures.h"
+#include "generate/evaluation/likelihoods.h"
 #include "generate/evaluation/python_literal.h"
 #include "generate/evaluation/python_random.h"
 #include "generate/evaluation/scored_ids.h"
@@ -66,6 +67,38 @@ TEST(Tasks, FiguresDoNotDependOnTheBatch) {
   for (const auto& [key, value] : expected_figures()["figures"]["hand_choices"].items())
     EXPECT_NEAR(one["results"]["hand_choices"][key].get<double>(), value.get<double>(), 1e-12)
         << key;
+}
+
+class ProgramsInOrder final : public runtime::Executor::Observer {
+ public:
+  void before(const program::Program& program, size_t operation) override {
+    if (operation == 0) names.push_back(program.name);
+  }
+  void after(const program::Program&, size_t) override {}
+  std::vector<std::string> names;
+};
+
+// Six pages of a context of 100 tokens. The others read 7 tokens each, which are few.
+TEST(Tasks, ChoicesReadTheirContextOnce) {
+  const formats::Recipe recipe = golden_recipe("grouped_tied");
+  const models::ModelSource model = runtime::open_model(recipe);
+  std::vector<generate::ScoredIds> texts(3);
+  for (unsigned i = 0; i < 3; ++i) {
+    texts[i] = {.ids = random_ids(100, 137, 1), .scored = 4};
+    for (const int32_t id : random_ids(4, 137, 2 + i)) texts[i].ids.push_back(id);
+  }
+  engine::Inference inference(recipe, model, generate::likelihood_shape(texts, 3));
+  ProgramsInOrder programs;
+  inference.executor().set_observer(&programs);
+  const auto together = generate::likelihoods(inference, texts);
+  inference.executor().set_observer(nullptr);
+  EXPECT_EQ(programs.names, (std::vector<std::string>{"prefill", "prefill.32"}));
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto alone = generate::likelihoods(inference, std::span(texts).subspan(i, 1));
+    ASSERT_EQ(together[i].log_probabilities.size(), 4U);
+    for (size_t id = 0; id < 4; ++id)
+      EXPECT_NEAR(together[i].log_probabilities[id], alone[0].log_probabilities[id], 1e-5);
+  }
 }
 
 TEST(Tasks, PerplexityOfATextIsThatOfTheGuide) {
