@@ -183,6 +183,7 @@ const std::map<std::string, std::set<std::string>> kMayName{
     {"backends/cuda/attention/rope.cpp", {"CacheWrite", "Rope"}},
     {"bench/job_products.cpp", {"LinearCrossEntropyTrain", "Matmul"}},
     {"methods/lora.cpp", {"Matmul", "RowNorms", "scale_columns"}},
+    {"methods/lora_slots.cpp", {"Matmul"}},
     {"methods/lora_targets.cpp", {"AddBias", "Embedding", "Matmul", "Route"}},
     {"methods/loss_builder.cpp", {"LinearCrossEntropy"}},
     {"passes/lowering/fuse.cpp", {"Accumulate", "Matmul", "accumulate", "add"}},
