@@ -4,12 +4,14 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/answer_text.h"
 #include "engine/sampling.h"
+#include "text/grammar/token_mask.h"
 
 namespace snug::engine {
 
@@ -28,17 +30,21 @@ struct Request {
   Ids prompt;  // at least one; of a model with an encoder, the encoder's input
   int64_t max_new_tokens = 0;
   SamplingOptions sampling{};
-  AnswerEnd end{};  // its texts need an engine with a tokenizer
+  AnswerEnd end{};        // its texts need an engine with a tokenizer
+  std::string adapter{};  // one of the engine's, by its name; empty: none
   // With each new token: how many of the likeliest have their log-probabilities; 0: the new token
   // alone; nothing: none.
   std::optional<int64_t> log_probabilities{};
   std::optional<Seconds> deadline{};  // what is not finished by then ends as it is
+  // What the whole answer follows, with the engine's vocabulary; nothing: any answer. Requests may
+  // share it.
+  std::shared_ptr<text::TokenGrammar> form{};
   // Distinguishes several answers to one prompt: draws are of (seed, sample, token).
   int64_t sample = 0;
 };
 
 enum class Finish : uint8_t {
-  stop,       // an id or a text that ends an answer
+  stop,       // an id or a text that ends an answer, or its form is complete
   length,     // max_new_tokens
   cancelled,  // by cancel()
   deadline,

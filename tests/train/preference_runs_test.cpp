@@ -264,7 +264,10 @@ TEST_F(PreferenceRuns, refuse_what_does_not_go_with_pairs) {
   // As many as the model has positions.
   EXPECT_NE(refusal("max_length=auto").find("max_length=512"), std::string::npos);
   EXPECT_NE(refusal("max_segments=3").find("multiple of 2"), std::string::npos);
-  EXPECT_NE(refusal("loss_type=ipo").find("loss_type: sigmoid"), std::string::npos);
+  EXPECT_NE(refusal("loss_type=aot").find("loss_type: sigmoid"), std::string::npos);
+  EXPECT_NE(refusal("loss_type=exo_pair").find("label_smoothing=0.001"), std::string::npos);
+  EXPECT_NE(refusal("loss_type=ipo label_smoothing=0.1").find("ipo does not use"),
+            std::string::npos);
   for (const char* key : {"roles_to_train=user", "train_on_turns=last"})
     EXPECT_NE(refusal(key).find("compares all that follows the prompt"), std::string::npos) << key;
   EXPECT_NE(refusal("model=tests/goldens/mixtral/model output_router_logits=true")
