@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ctime>
 #include <limits>
+#include <map>
 #include <random>
 #include <sstream>
 #include <string>
@@ -66,6 +67,13 @@ TEST_P(FiftyBudgets, AreMetByTheChangeThatIsNamed) {
   const int64_t least = search.least()->device_bytes;
   ASSERT_LT(least, now / 2);
 
+  // Many budgets are met by the same change, which is planned once.
+  std::map<std::string, int64_t> known;
+  const auto planned_with = [&](const std::string& change) {
+    const auto [place, is_new] = known.try_emplace(change);
+    if (is_new) place->second = device_bytes(GetParam().yaml, change, *cpu);
+    return place->second;
+  };
   std::mt19937_64 random(std::random_device{}());
   std::uniform_int_distribution<int64_t> any(least, now - 1);
   for (int i = 0; i < 50; ++i) {
@@ -73,7 +81,7 @@ TEST_P(FiftyBudgets, AreMetByTheChangeThatIsNamed) {
     const auto change = search.cheapest({.device_bytes = budget, .host_bytes = nothing.host_bytes});
     ASSERT_TRUE(change) << budget;
     EXPECT_FALSE(change->overrides.empty());
-    const int64_t planned = device_bytes(GetParam().yaml, to_string(change->overrides), *cpu);
+    const int64_t planned = planned_with(to_string(change->overrides));
     EXPECT_EQ(planned, change->device_bytes);
     EXPECT_LE(planned, budget) << to_string(change->overrides);
   }

@@ -62,7 +62,7 @@ void check_peak(const std::vector<std::string>& recipe) {
 
 TEST_P(Resident, PeakIsWhatWasPlanned) {
   check_peak(joined(
-      {"eval_data=examples/wordnet/heldout.jsonl", "max_length=512", "max_steps=3", "save_steps=2"},
+      {"eval_data=examples/wordnet/heldout.jsonl", "max_length=512", "max_steps=2", "save_steps=1"},
       GetParam().words));
 }
 
