@@ -6,6 +6,7 @@ import json
 import pathlib
 
 import torch
+from peft.optimizers import create_loraplus_optimizer
 from transformers import get_cosine_schedule_with_warmup
 
 import balance
@@ -40,6 +41,7 @@ class Curve:
     balance: float = 0.0  # the coefficient of the loss that balances experts
     scale_power: int = 0  # fp16, whose loss scale begins with this power of two; 0: fp32
     scale_window: int = 0  # finite steps until it grows
+    loraplus: float = 0.0  # how many times the learning rate of A that of B is; 0: the same
     starts_from: str = ""  # the golden whose adapter it trains on; empty: a new one
 
 
@@ -92,6 +94,7 @@ CURVES |= {
     "curve_lora_fp16": Curve("grouped_tied", True, 1, 2e-2, 2.4, 4001, batches_of="curve_lora", scale_power=11, scale_window=4),
     "curve_full_fp16": Curve("biases", False, 1, 5e-3, 2.7, 4003, batches_of="curve_full", scale_power=11, scale_window=4),
 }
+CURVES["curve_loraplus"] = Curve("grouped_tied", True, 1, 5e-3, 2.4, 4001, batches_of="curve_lora", loraplus=8.0)
 CURVES["curve_dora"] = Curve("gpt2", True, 1, 2e-2, 0.31, 4008, batches_of=FAMILY_BATCHES, starts_from="dora_gpt2")
 CURVES["curve_prompt"] = Curve("grouped_tied", True, 2, 3e-2, 0.5, 4002, batches_of="curve_lora_accumulated", starts_from="prompt_layer")
 CURVES["curve_prompt_v2"] = Curve("gpt_neox_in_turn", True, 1, 1e-2, 0.6, 4008, batches_of=FAMILY_BATCHES, starts_from="prompt_v2_gpt_neox")
@@ -150,9 +153,16 @@ def parameter_groups(model) -> list:
     return [group for group in groups if group["params"]]
 
 
+def optimizer_of(model, curve: Curve) -> torch.optim.Optimizer:
+    if not curve.loraplus:
+        return peer_optimizers.make(curve.optimizer, parameter_groups(model), curve.learning_rate)
+    return create_loraplus_optimizer(model, torch.optim.AdamW, lr=curve.learning_rate, loraplus_lr_ratio=curve.loraplus,
+                                     loraplus_weight_decay=WEIGHT_DECAY, betas=(0.9, 0.999), eps=1e-8)
+
+
 def train(model, curve: Curve, ids, targets) -> dict:
     """Runs the steps; returns loss, grad_norm (before clipping) and learning rate of each, and where the weights end."""
-    optimizer = peer_optimizers.make(curve.optimizer, parameter_groups(model), curve.learning_rate)
+    optimizer = optimizer_of(model, curve)
     schedule = get_cosine_schedule_with_warmup(optimizer, WARMUP, STEPS)
     trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
     initial = {name: weight.detach().double().clone() for name, weight in trained.items()}
@@ -210,6 +220,7 @@ def settings(curve: Curve) -> dict:
         **({"optim": curve.optimizer} if curve.batches_of else {}), **peer_optimizers.SETTINGS[curve.optimizer],
         **({"tolerance": TOLERANCE_OF_MUON} if curve.optimizer == "muon" else {}),
         **({"batches": f"tests/goldens/{curve.batches_of}"} if curve.batches_of else {}),
+        **({"loraplus_lr_ratio": curve.loraplus} if curve.loraplus else {}),
         **({"freeze_modules": curve.frozen} if curve.frozen else {}),
         **({"output_router_logits": True, "router_aux_loss_coef": curve.balance} if curve.balance else {}),
         **({"compute_dtype": "fp16", "initial_scale_power": curve.scale_power, "loss_scale_window": curve.scale_window}

@@ -24,6 +24,7 @@ import transformers  # noqa: E402
 
 import adapter_forms  # noqa: E402
 import balance  # noqa: E402
+import best_models  # noqa: E402
 import cases  # noqa: E402
 import codet5p  # noqa: E402
 import curves  # noqa: E402
@@ -64,6 +65,7 @@ def makers() -> dict:
     found |= {name: functools.partial(shards.make, name) for name in shards.STORED}
     found["dpo"] = preference.make_loss
     found["dpo_full"] = functools.partial(preference.make_loss, name="dpo_full", full_model="gpt2")
+    found["dpo_losses.json"] = preference.make_losses
     found["mxfp4"] = mxfp4.make
     found["orpo"] = orpo.make_loss
     found["orpo_full"] = functools.partial(orpo.make_loss, name="orpo_full", full_model="phi")
@@ -73,6 +75,7 @@ def makers() -> dict:
     found["label_data"] = kto.make_data
     found["sampling"] = sampling.make
     found["schedules"] = schedules.make
+    found["best_models"] = best_models.make
     found["drift"] = drift.make
     return found
 

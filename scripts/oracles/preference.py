@@ -71,14 +71,14 @@ def other_weights(name: str):
     return model
 
 
-def trainer_of(folder: str, records: list, tokenizer, length: int, full_model: str = "") -> DPOTrainer:
+def trainer_of(folder: str, records: list, tokenizer, length: int, full_model: str = "", **loss) -> DPOTrainer:
     """A trainer of the tiny model with the adapter of another golden, whose reference is the model without it, or of all
     weights of full_model, whose reference has other weights."""
     model = tiny_models.build(full_model or MODEL)
     model.config._name_or_path = model.name_or_path = f"tests/goldens/{full_model or MODEL}/model"
     options = None if full_model else LoraConfig(task_type="CAUSAL_LM", lora_dropout=0.0, bias="none", **OPTIONS)
     config = DPOConfig(output_dir=folder, beta=BETA, max_length=length, bf16=False, use_cpu=True, report_to="none",
-                       gradient_checkpointing=False, disable_tqdm=True)
+                       gradient_checkpointing=False, disable_tqdm=True, **loss)
     trainer = DPOTrainer(model, ref_model=other_weights(full_model) if full_model else None, args=config,
                          train_dataset=Dataset.from_list(records), processing_class=tokenizer, peft_config=options)
     if not full_model:
@@ -133,6 +133,28 @@ def make_loss(root: pathlib.Path, name: str = "dpo", full_model: str = "") -> st
     })
     write_settings(root / name, full_model)
     return f"{name}: loss {float(loss.detach()):.6f}, accuracy {measured[2]:.2f}, margin {measured[3]:.4f}"
+
+
+LOSSES = (("sigmoid", 0.0), ("hinge", 0.0), ("ipo", 0.0), ("exo_pair", 0.01), ("nca_pair", 0.0), ("robust", 0.0), ("robust", 0.2),
+          ("bco_pair", 0.0), ("sppo_hard", 0.0), ("apo_zero", 0.0), ("apo_down", 0.0), ("sigmoid_norm", 0.0))
+
+
+def make_losses(root: pathlib.Path) -> str:
+    """The loss of each loss_type on the pairs of the golden `dpo`, and the norm of all gradients."""
+    tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
+    found = []
+    for loss_type, smoothing in LOSSES:
+        with tempfile.TemporaryDirectory() as folder:
+            trainer = trainer_of(folder, TEXTS[:2], tokenizer, LENGTH, loss_type=[loss_type], label_smoothing=smoothing)
+            inputs = DataCollatorForPreference(pad_token_id=0, max_length=LENGTH)(pairs(trainer.model.config.vocab_size))
+            trainer.model.train()
+            loss = trainer.compute_loss(trainer.model, inputs)
+            loss.backward()
+        norms = [weight.grad.double().norm() for weight in trainer.model.parameters() if weight.grad is not None]
+        found.append({"loss_type": loss_type, "label_smoothing": smoothing, "loss": float(loss.detach().double()),
+                      "grad_norm": float(torch.stack(norms).norm())})
+    (root / "dpo_losses.json").write_text("[\n" + ",\n".join(json.dumps(each) for each in found) + "\n]\n")
+    return f"dpo_losses: {len(found)} losses"
 
 
 def make_data(root: pathlib.Path) -> str:

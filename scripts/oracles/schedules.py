@@ -8,6 +8,7 @@ from transformers import TrainingArguments, get_scheduler
 
 LEARNING_RATE = 2e-4
 SHAPES = ((0, 9), (1, 9), (5, 13), (7, 7), (9, 7), (0.3, 11))  # (warmup_steps, max_steps); odd ends, shares
+POLYNOMIAL = tuple(shape for shape in SHAPES if shape != (7, 7))  # a warm-up of all steps divides by zero there
 FEW = ((4, 13), (0.1, 11))
 KINDS = [
     ("constant", {}, FEW),
@@ -25,6 +26,20 @@ KINDS = [
     ("warmup_stable_decay", {"num_decay_steps": 6, "num_stable_steps": 0}, FEW),
     ("warmup_stable_decay", {"num_decay_steps": 30}, FEW),  # longer than what the warm-up leaves
     ("warmup_stable_decay", {"num_decay_steps": 8, "num_cycles": 1.5, "min_lr_ratio": 0.05}, FEW),
+]
+KINDS += [
+    ("cosine_with_restarts", {}, SHAPES),
+    ("cosine_with_restarts", {"num_cycles": 3}, SHAPES),
+    ("cosine_with_restarts", {"num_cycles": 2.5}, FEW),
+    ("cosine_warmup_with_min_lr", {"min_lr": 3e-5}, SHAPES),
+    ("cosine_warmup_with_min_lr", {"min_lr_rate": 0.1, "warmup_lr_rate": 0.2}, SHAPES),
+    ("cosine_warmup_with_min_lr", {"min_lr_rate": 0.1, "warmup_lr_rate": 0.0, "num_cycles": 2}, FEW),
+    ("polynomial", {}, POLYNOMIAL),
+    ("polynomial", {"power": 2.0, "lr_end": 2e-5}, POLYNOMIAL),
+    ("polynomial", {"power": 0.5, "lr_end": 0.0}, FEW),
+    ("inverse_sqrt", {}, SHAPES),
+    ("inverse_sqrt", {"timescale": 3}, SHAPES),
+    ("inverse_sqrt", {"timescale": 100}, FEW),
 ]
 KINDS += [
     ("warmup_stable_decay", {"num_decay_steps": 7, "warmup_type": rise, "decay_type": fall, "min_lr_ratio": 0.2}, ((4, 12),))

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "methods/lora_slots.h"
 
 namespace snug::engine {
 
@@ -38,21 +39,55 @@ CachedForward::CachedForward(runtime::Executor& executor, const plan::InferenceS
       batches_(open_batches(executor, shape_)),
       rows_(static_cast<size_t>(shape_.sequences)),
       promised_(static_cast<size_t>(shape_.sequences)),
+      slots_(static_cast<size_t>(shape_.sequences), methods::kNoAdapter),
       pages_(pages_of_streams(shape_, executor.job().key_pools)) {}
 
-std::optional<int64_t> CachedForward::enter(int64_t sequence, const EnteringSequence& entering) {
+std::optional<int64_t> CachedForward::enter(int64_t sequence, const EnteringSequence& entering,
+                                            std::optional<int64_t> encoder_tokens) {
   begin_stage();
   SNUG_CHECK(entering.promised_tokens <= shape_.capacity.decoder(), "{} tokens promised of {}",
              entering.promised_tokens, shape_.capacity.decoder());
   const std::optional<int64_t> shared = pages(TokenStream::decoder).enter(sequence, entering);
   if (!shared) return std::nullopt;
   promised_[static_cast<size_t>(sequence)] = entering.promised_tokens;
+  slots_[static_cast<size_t>(sequence)] = entering.adapter.adapter;
   if (!shape_.capacity.has_encoder()) return shared;
   const EnteringSequence for_encoder{
-      .prompt = {}, .promised_tokens = shape_.capacity[TokenStream::encoder], .shares = false};
+      .prompt = {},
+      .promised_tokens = encoder_tokens.value_or(shape_.capacity[TokenStream::encoder]),
+      .shares = false};
   if (pages(TokenStream::encoder).enter(sequence, for_encoder)) return shared;
   pages(TokenStream::decoder).release(sequence);
   return std::nullopt;
+}
+
+bool CachedForward::promise(int64_t sequence, int64_t tokens) {
+  int64_t& promised = promised_[static_cast<size_t>(sequence)];
+  if (tokens <= promised) return true;
+  if (!pages(TokenStream::decoder).promise(sequence, tokens)) return false;
+  promised = tokens;
+  return true;
+}
+
+bool CachedForward::can_ever_enter(const models::SequenceGrowth& growth,
+                                   int64_t encoder_tokens) const {
+  if (!pages(TokenStream::decoder).can_ever_enter(growth)) return false;
+  return !shape_.capacity.has_encoder() ||
+         pages(TokenStream::encoder).can_ever_enter({encoder_tokens, encoder_tokens});
+}
+
+std::vector<int64_t> CachedForward::pages_of_groups() const {
+  std::vector<int64_t> pages;
+  for (const models::KeyPool& pool : executor_.job().key_pools) pages.push_back(pool.pages);
+  return pages;
+}
+
+int64_t CachedForward::used_pages() const {
+  int64_t used = 0;
+  for (const SequencePages& pages : pages_)
+    for (size_t group = 0; group < pages.shape().groups.size(); ++group)
+      used += pages.pool(static_cast<int64_t>(group)).used();
+  return used;
 }
 
 void CachedForward::forget_beginnings() {
@@ -82,6 +117,8 @@ void CachedForward::append(const ForwardBatch& batch, TokenStream stream, int64_
   for (size_t group = 0; group < to.groups.size(); ++group)
     pages.fill_slots(place.sequence, static_cast<int64_t>(group),
                      {to.groups[group].slots + row, ids.size()});
+  if (stream == TokenStream::decoder)
+    batch.set_slot(row, std::ssize(ids), slots_[static_cast<size_t>(place.sequence)]);
   to.query_bounds[2 * place.segment] = static_cast<int32_t>(row);
   to.query_bounds[2 * place.segment + 1] = static_cast<int32_t>(row + std::ssize(ids));
 }
@@ -131,8 +168,10 @@ void CachedForward::enter_all(std::span<const SequencePart> parts) {
   std::vector<int64_t> entered;
   for (const SequencePart& part : parts) {
     if (!pages(TokenStream::decoder).is_empty(part.sequence)) continue;
-    const EnteringSequence entering{
-        .prompt = part.ids, .promised_tokens = shape_.capacity.decoder(), .shares = false};
+    const EnteringSequence entering{.prompt = part.ids,
+                                    .promised_tokens = shape_.capacity.decoder(),
+                                    .adapter = part.adapter,
+                                    .shares = false};
     if (enter(part.sequence, entering)) {
       entered.push_back(part.sequence);
       continue;

@@ -26,6 +26,7 @@ struct SequencePart {
   int64_t sequence = 0;
   std::span<const int32_t> ids;
   std::span<const int32_t> encoder_ids{};  // input of its encoder; empty: none, or already encoded
+  AdapterVersion adapter{};                // of a sequence that enters with these tokens
 };
 
 class CachedForward {
@@ -45,15 +46,29 @@ class CachedForward {
   }
   // A sequence takes an empty place, and with it what its beginning shares with others. Returns how
   // many tokens these are: the others have to be appended. Returns nothing, with nothing done,
-  // where the pages cannot be promised that so many tokens may need. A sequence that never entered
-  // enters with its first tokens: it shares nothing, and may grow to the capacity.
-  std::optional<int64_t> enter(int64_t sequence, const EnteringSequence& entering);
+  // where the pages cannot be promised that so many tokens may need, or that many of its encoder's
+  // input (nothing: the capacity). A sequence that never entered enters with its first tokens: it
+  // shares nothing, and may grow to the capacity.
+  std::optional<int64_t> enter(int64_t sequence, const EnteringSequence& entering,
+                               std::optional<int64_t> encoder_tokens = {});
+  // Whether it could where there is no other.
+  bool can_ever_enter(const models::SequenceGrowth& growth, int64_t encoder_tokens) const;
+  // Lets a sequence grow to so many tokens. False, with nothing done, where the pages cannot be
+  // promised that it may need.
+  bool promise(int64_t sequence, int64_t tokens);
+  // Whether it would share more if it waited until another has been read.
+  bool is_being_read(const EnteringSequence& entering) const {
+    return pages(base::TokenStream::decoder).is_being_read(entering);
+  }
   // Nothing that is cached now is shared with sequences that enter later: the weights are others.
   void forget_beginnings();
   // Forgets the tokens of one sequence, so that another can take its place; or those of all
   // sequences.
   void release(int64_t sequence);
   void release_all();
+  // Pages that sequences have now, in all groups together; and how many each group has in all.
+  int64_t used_pages() const;
+  std::vector<int64_t> pages_of_groups() const;
 
   // Appends tokens, at least one each, to different sequences, in ascending order of sequence and
   // at most prefill_tokens() in total, with the smallest program that holds them; the encoder runs
@@ -111,6 +126,7 @@ class CachedForward {
   int64_t stage_ = 0;                 // Executor::stages_begun() when the sequences were written
   std::vector<int64_t> rows_;         // (sequences): the row of each in the last run's logits
   std::vector<int64_t> promised_;     // (sequences): the tokens to which each may grow
+  std::vector<int64_t> slots_;        // (sequences): the slot of each one's adapter
   std::vector<SequencePages> pages_;  // of each stream
 };
 

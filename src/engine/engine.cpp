@@ -1,5 +1,8 @@
 #include "engine/engine.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <chrono>
 #include <deque>
@@ -42,19 +45,25 @@ struct Engine::State {
       : model(of_model),
         options(std::move(given)),
         forward(executor, shape),
-        scheduler(room_of(shape)) {
+        scheduler(room_of(shape), [this](RequestId request, int64_t sequence) {
+          return enter(request, sequence);
+        }) {
     SNUG_CHECK(!shape.all_logits, "programs that score generate nothing");
-    SNUG_CHECK(shape.pages.empty(),
-               "requests enter by place alone, so each place needs the pages of a whole sequence");
   }
 
   void check(const Request& request) const;
+  void check_pages(const Request& request) const;
+  int64_t promised_tokens(const OpenAnswer& answer) const;
+  std::optional<int64_t> enter(RequestId request, int64_t sequence);
   void end(RequestId request, Finish finish);
   void close(RequestId request);
+  void make_room(std::vector<ScheduledRun::Answering>& answering);
+  void preempt_latest();
   void tell();
   void read(const std::vector<PromptPart>& parts);
   void answer(const std::vector<ScheduledRun::Answering>& answering);
   void take_token(RequestId request, int64_t sequence);
+  AdapterVersion adapter_of(const OpenAnswer& answer) const;
 
   const models::ModelConfig& model;
   const EngineOptions options;
@@ -72,10 +81,58 @@ struct Engine::State {
 
 void Engine::State::check(const Request& request) const {
   check_request(request, model, forward.shape());
+  check_adapter(request.adapter, options.adapters);
   if (!request.end.texts.empty() && options.tokenizer == nullptr)
     base::throw_user_error(
         "a stop text is compared with text, but there is no tokenizer; give the ids that end an "
         "answer");
+  check_pages(request);
+}
+
+void Engine::State::check_pages(const Request& request) const {
+  const int64_t prompt = std::ssize(read_by_decoder(request.prompt, model));
+  const int64_t tokens = prompt + request.max_new_tokens - 1;
+  // One that is preempted reads its answer too.
+  const models::SequenceGrowth growth{options.expected_new_tokens ? tokens : prompt, tokens};
+  const int64_t encoder_tokens = model.has_encoder() ? std::ssize(request.prompt) : 0;
+  if (forward.can_ever_enter(growth, encoder_tokens)) return;
+  base::throw_user_error(
+      "a prompt of {} tokens and {} new ones need more pages of keys and values than there are for "
+      "all requests together: {} of {} tokens; shorten the prompt, lower max_new_tokens, or give "
+      "the cache more memory",
+      request.prompt.size(), request.max_new_tokens, fmt::join(forward.pages_of_groups(), " and "),
+      forward.shape().page_tokens);
+}
+
+// The tokens for which a request has its pages when it enters. One that has been preempted gets a
+// page more at least, so that it does not leave at once.
+int64_t Engine::State::promised_tokens(const OpenAnswer& answer) const {
+  const int64_t most = answer.most_tokens();
+  if (!options.expected_new_tokens) return most;
+  const int64_t least = std::ssize(answer.decoder_ids()) + forward.shape().page_tokens - 1;
+  return std::min(most, std::max(answer.tokens_with(*options.expected_new_tokens), least));
+}
+
+// Lets a request in if there are pages, unless what it begins with is just being read: then it
+// waits for that.
+std::optional<int64_t> Engine::State::enter(RequestId request, int64_t sequence) {
+  const OpenAnswer& answer = open.at(request)->answer;
+  const EnteringSequence entering{.prompt = answer.decoder_ids(),
+                                  .promised_tokens = promised_tokens(answer),
+                                  .adapter = adapter_of(answer),
+                                  .shares = !model.has_encoder()};
+  if (forward.is_being_read(entering)) return std::nullopt;
+  const std::optional<int64_t> known =
+      forward.enter(sequence, entering, std::ssize(answer.encoder_ids()));
+  times.known_tokens += known.value_or(0);
+  return known;
+}
+
+// An adapter's weights stay in their slot, so that there is one version of them.
+AdapterVersion Engine::State::adapter_of(const OpenAnswer& answer) const {
+  const auto slot = std::ranges::find(options.adapters, answer.adapter());
+  if (slot == options.adapters.end()) return {};
+  return {.adapter = slot - options.adapters.begin(), .version = 0};
 }
 
 // Ends a request from outside, whatever it is doing, and tells its listener at once.
@@ -99,6 +156,24 @@ void Engine::State::close(RequestId request) {
   open.erase(request);
 }
 
+// Sees to it that each has a page for its next token. Where there is none, those that arrived last
+// leave, be they read or answering.
+void Engine::State::make_room(std::vector<ScheduledRun::Answering>& answering) {
+  for (size_t i = 0; i < answering.size(); ++i)
+    while (i < answering.size() &&
+           !forward.promise(answering[i].sequence, forward.length(answering[i].sequence) + 1)) {
+      if (answering.back().request == scheduler.latest()) answering.pop_back();
+      preempt_latest();
+    }
+}
+
+void Engine::State::preempt_latest() {
+  OpenAnswer& answer = open.at(scheduler.latest())->answer;
+  answer.read_again();
+  forward.release(scheduler.preempt_latest(std::ssize(answer.decoder_ids())));
+  times.preemptions += 1;
+}
+
 void Engine::State::tell() {
   while (!events.empty()) {
     const auto [one, event] = std::move(events.front());
@@ -115,7 +190,8 @@ void Engine::State::read(const std::vector<PromptPart>& parts) {
     sequence_parts.push_back({part.sequence,
                               answer.decoder_ids().subspan(static_cast<size_t>(part.first),
                                                            static_cast<size_t>(part.tokens)),
-                              part.is_first ? answer.encoder_ids() : std::span<const int32_t>()});
+                              part.is_first ? answer.encoder_ids() : std::span<const int32_t>(),
+                              adapter_of(answer)});
     times.prefill_tokens += part.tokens + std::ssize(sequence_parts.back().encoder_ids);
   }
   std::ranges::sort(sequence_parts, {}, &SequencePart::sequence);
@@ -152,7 +228,7 @@ void add_to(Answer& answer, const AnswerEvent& event) {
 
 Engine::Engine(Inference& inference, const text::Tokenizer* tokenizer)
     : Engine(inference.executor(), inference.model(), inference.shape(),
-             {.tokenizer = tokenizer, .clock = {}}) {}
+             {.tokenizer = tokenizer, .clock = {}, .adapters = inference.adapters()}) {}
 
 Engine::Engine(runtime::Executor& executor, const models::ModelConfig& model,
                const plan::InferenceShape& shape, EngineOptions options)
@@ -190,7 +266,8 @@ bool Engine::step() {
   state.tell();
   for (const RequestId request : state.scheduler.expired(now()))
     state.end(request, Finish::deadline);
-  const ScheduledRun run = state.scheduler.next();
+  ScheduledRun run = state.scheduler.next();
+  state.make_room(run.answering);
   state.is_running = true;
   if (!run.parts.empty()) state.read(run.parts);
   if (!run.answering.empty()) state.answer(run.answering);
@@ -224,8 +301,11 @@ std::vector<Answer> Engine::answers(std::span<const Request> requests) {
   return std::move(all.answers);
 }
 
+void Engine::forget_beginnings() { state_->forward.forget_beginnings(); }
+
 int64_t Engine::waiting() const { return state_->scheduler.waiting(); }
 int64_t Engine::running() const { return state_->scheduler.running(); }
+int64_t Engine::used_pages() const { return state_->forward.used_pages(); }
 const EngineTimes& Engine::times() const { return state_->times; }
 
 Seconds Engine::now() const {

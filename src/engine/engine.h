@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/inference.h"
@@ -21,13 +23,22 @@ struct EngineTimes {
   double prefill_seconds = 0;
   double decode_seconds = 0;
   int64_t prefill_tokens = 0;
+  int64_t known_tokens = 0;  // of prompts: they were not read, since others had begun alike
   int64_t decode_tokens = 0;
   int64_t decode_runs = 0;
+  int64_t preemptions = 0;
 };
 
 struct EngineOptions {
   const text::Tokenizer* tokenizer = nullptr;  // without one there is no text
   std::function<Seconds()> clock{};            // for deadlines; empty: the steady clock
+  std::vector<std::string> adapters{};         // the names of those in the job's slots, in order
+  // For how many new tokens a request has its pages promised when it enters. Nothing: for all that
+  // it may give, so that nobody who has entered is disturbed. Fewer let more requests run side by
+  // side where few answers are as long as they may be. Where pages run short, the request that
+  // arrived last is preempted: it waits again, and goes on by reading its prompt and its answer so
+  // far. Its draws stay the same, so its tokens do, up to rounding.
+  std::optional<int64_t> expected_new_tokens{};
 };
 
 // Adds to an answer what an event tells.
@@ -35,8 +46,9 @@ void add_to(Answer& answer, const AnswerEvent& event);
 
 class Engine {
  public:
-  // All that is given must outlive the engine. A tokenizer may be nullptr, without which there is
-  // no text.
+  // All that is given must outlive the engine, which has the programs for itself: nobody else runs
+  // them until it is destroyed, or what it knows of cached beginnings is wrong. A tokenizer may be
+  // nullptr, without which there is no text.
   explicit Engine(Inference& inference, const text::Tokenizer* tokenizer = nullptr);
   // The executor's job must contain the programs of `shape`, with the weights of `model`.
   Engine(runtime::Executor& executor, const models::ModelConfig& model,
@@ -47,8 +59,8 @@ class Engine {
 
   // Takes a request, which waits until there is room for it. Throws UserError, with nothing done,
   // for one that can never run: an empty prompt, an id that the model has no row for, more tokens
-  // than a sequence can have, sampling for which the programs do not give what it needs, stop texts
-  // without a tokenizer.
+  // than a sequence can have or the pages hold, sampling for which the programs do not give what it
+  // needs, stop texts without a tokenizer, an adapter that the engine does not have.
   RequestId submit(Request request, Listener listener);
 
   // Ends a request, waiting or running; its listener hears of it now, and of nothing afterwards.
@@ -66,9 +78,14 @@ class Engine {
   // answers in that order.
   std::vector<Answer> answers(std::span<const Request> requests);
 
+  // The weights have changed: nothing that is cached now is shared with requests that enter later.
+  // One that runs goes on with what it has read.
+  void forget_beginnings();
+
   int64_t waiting() const;
   int64_t running() const;
-  Seconds now() const;  // by the clock of deadlines
+  int64_t used_pages() const;  // by those that run
+  Seconds now() const;         // by the clock of deadlines
   const EngineTimes& times() const;
 
  private:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "methods/lora_slots.h"
 #include "program/ir/tensor_names.h"
 
 namespace snug::engine {
@@ -64,6 +66,14 @@ class BatchOpener {
     return batch;
   }
 
+  void open_slots(const program::ProgramKey& key, ForwardBatch& batch) const {
+    const std::string name = own_name(key, program::kAdapterRowsName);
+    if (!executor_.has(key, program::host_name(name))) return;
+    const backends::Buffer& rows = host_side(key, program::kAdapterRowsName);
+    batch.adapter_rows = rows.as<int32_t>();
+    batch.slots = rows.elements() / batch.streams.decoder().tokens;
+  }
+
   ForwardBatch open(const program::ProgramKey& key, int64_t segments,
                     const base::PerStream<int64_t>& tokens) const {
     ForwardBatch batch;
@@ -72,6 +82,7 @@ class BatchOpener {
     batch.streams = tokens.each([&](TokenStream stream, int64_t of_stream) {
       return this->stream_of(key, stream, of_stream);
     });
+    open_slots(key, batch);
     batch.output_rows = host_side(key, program::kOutputRowsName).as<int32_t>();
     const program::Shape& logits = executor_.tensor(key, own_name(key, program::kLogitsName)).shape;
     batch.outputs = logits[0];
@@ -104,6 +115,13 @@ void ForwardBatch::reset() const {
     std::fill_n(stream.query_bounds, 2 * segments, 0);
   }
   std::fill_n(output_rows, outputs, 0);
+  set_slot(0, streams.decoder().tokens, methods::kNoAdapter);
+}
+
+void ForwardBatch::set_slot(int64_t first_row, int64_t rows, int64_t slot) const {
+  SNUG_CHECK(slot < slots, "slot {} of {}", slot, slots);
+  for (int64_t row = first_row; row < first_row + rows && slots > 0; ++row)
+    methods::chosen_rows(row, slot, {adapter_rows + row * slots, static_cast<size_t>(slots)});
 }
 
 ForwardBatches open_batches(runtime::Executor& executor, const plan::InferenceShape& shape) {

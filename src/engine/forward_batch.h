@@ -32,8 +32,10 @@ struct StreamBatch {
 struct ForwardBatch {
   program::ProgramKey program = program::ProgramName::prefill;
   base::PerStream<StreamBatch> streams;
-  int64_t segments = 0;            // the number of sequences that it holds
-  int32_t* output_rows = nullptr;  // (outputs)
+  int64_t segments = 0;             // the number of sequences that it holds
+  int32_t* adapter_rows = nullptr;  // (decoder's tokens, slots); null where there are no slots
+  int64_t slots = 0;                // of adapters
+  int32_t* output_rows = nullptr;   // (outputs)
   int64_t outputs = 0;
   int64_t vocabulary = 0;
   const float* logits = nullptr;            // (outputs, vocab); null with candidates
@@ -42,6 +44,8 @@ struct ForwardBatch {
 
   // Makes every row padding: a token of no sequence, which is neither cached nor attended to.
   void reset() const;
+  // Lets rows of the decoder have the adapter of a slot, or none.
+  void set_slot(int64_t first_row, int64_t rows, int64_t slot) const;
 };
 
 // The batches of a shape's programs, each in ascending order of size.

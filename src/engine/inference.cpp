@@ -9,7 +9,9 @@
 #include "backends/recipe_backend.h"
 #include "base/threads.h"
 #include "models/weights.h"
+#include "plan/spec/adapter_slots.h"
 #include "runtime/execution/rehearsal.h"
+#include "runtime/loading/load_slots.h"
 #include "runtime/saving/adapter.h"
 
 namespace snug::engine {
@@ -67,8 +69,18 @@ void Inference::load(const formats::Recipe& recipe) {
   runtime::set_weights(model_, recipe.init, executor());
   if (plan_.spec.is_adapted())
     runtime::load_adapter(recipe.adapter, plan_.spec.method_options(), executor());
+  if (!plan_.spec.slots.empty()) load_slots(recipe);
   if (plan_.job.find(program::ProgramName::prepare) != nullptr)
     executor().run(program::ProgramName::prepare);
+}
+
+void Inference::load_slots(const formats::Recipe& recipe) {
+  std::vector<std::string> folders;
+  for (plan::NamedAdapter& adapter : plan::named_adapters(recipe)) {
+    adapters_.push_back(std::move(adapter.name));
+    folders.push_back(std::move(adapter.folder));
+  }
+  runtime::load_slots(plan_.spec.slots, folders, executor());
 }
 
 nlohmann::json Inference::device_json() const {

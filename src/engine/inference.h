@@ -3,6 +3,8 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
 
 #include "formats/recipe/recipe.h"
 #include "models/config/config.h"
@@ -25,8 +27,8 @@ InferenceMemory planned_memory(const formats::Recipe& recipe, const models::Mode
 class Inference {
  public:
   // Plans within the recipe's budget, then allocates exactly what was planned and loads the weights
-  // (or draws them, with init=random) and the recipe's adapter. Throws UserError. If the recipe
-  // sets no number of threads, a small model gets fewer threads than there are cores.
+  // (or draws them, with init=random) and the recipe's adapter or adapters. Throws UserError. If
+  // the recipe sets no number of threads, a small model gets fewer threads than there are cores.
   Inference(const formats::Recipe& recipe, models::ModelSource model,
             const plan::InferenceShape& shape);
   Inference(const Inference&) = delete;
@@ -43,13 +45,17 @@ class Inference {
     return plan_.document.device.report.peak_bytes + plan_.document.host.report.peak_bytes;
   }
   program::DType compute_type() const { return plan_.spec.compute; }
+  // The names of the adapters that requests choose from, in the order of their slots.
+  const std::vector<std::string>& adapters() const { return adapters_; }
 
  private:
   void load(const formats::Recipe& recipe);
+  void load_slots(const formats::Recipe& recipe);
 
   models::ModelSource model_;
   plan::PlannedInference plan_;
   runtime::Session session_;
+  std::vector<std::string> adapters_;
 };
 
 }  // namespace snug::engine

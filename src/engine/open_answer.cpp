@@ -29,6 +29,11 @@ std::span<const int32_t> OpenAnswer::encoder_ids() const {
   return has_encoder_ ? std::span(request_.prompt) : std::span<const int32_t>();
 }
 
+void OpenAnswer::read_again() {
+  read_again_ = decoder_ids_;
+  read_again_.insert(read_again_.end(), ids_.begin(), ids_.end());
+}
+
 AnswerEvent OpenAnswer::take(const CachedForward& forward, int64_t sequence) {
   AnswerEvent event{.request = id_};
   const int32_t id = choose(forward, sequence, event);

@@ -30,7 +30,8 @@ struct Request {
   Ids prompt;  // at least one; of a model with an encoder, the encoder's input
   int64_t max_new_tokens = 0;
   SamplingOptions sampling{};
-  AnswerEnd end{};  // its texts need an engine with a tokenizer
+  AnswerEnd end{};        // its texts need an engine with a tokenizer
+  std::string adapter{};  // one of the engine's, by its name; empty: none
   // With each new token: how many of the likeliest have their log-probabilities; 0: the new token
   // alone; nothing: none.
   std::optional<int64_t> log_probabilities{};

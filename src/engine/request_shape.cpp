@@ -1,5 +1,7 @@
 #include "engine/request_shape.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -101,6 +103,7 @@ plan::InferenceShape shape_for(std::span<const Request> requests, int64_t batch,
   shape.prefill_tokens = std::min(plan::kPrefillTokens, in_chunk_steps(prompts));
   // The last new token is returned but never fed back into the model.
   shape.capacity = together;
+  plan::add_small_sizes(shape);
   if (!model.has_encoder()) return shape;
   // An encoder reads the whole prompt, and the decoder begins with a single token, unless it reads
   // the prompt too.
@@ -132,6 +135,17 @@ void check_request(const Request& request, const models::ModelConfig& model,
                              text.empty() ? "empty" : "not UTF-8");
   check_length(request, model, shape);
   check_candidates(request, shape);
+}
+
+void check_adapter(const std::string& adapter, std::span<const std::string> adapters) {
+  if (adapter.empty() || std::ranges::count(adapters, adapter) > 0) return;
+  if (adapters.empty())
+    base::throw_user_error(
+        "the adapter '{}' is asked for, and none is loaded that requests choose from; give "
+        "adapters={}=FOLDER",
+        adapter, adapter);
+  base::throw_user_error("there is no adapter '{}'; there {} {}", adapter,
+                         adapters.size() == 1 ? "is" : "are", fmt::join(adapters, ", "));
 }
 
 }  // namespace snug::engine

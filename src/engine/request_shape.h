@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "engine/request.h"
 #include "models/config/config.h"
@@ -14,7 +15,8 @@ namespace snug::engine {
 // The ids that the decoder reads before the first new token.
 Ids read_by_decoder(const Ids& prompt, const models::ModelConfig& model);
 
-// Sizes that hold the longest of these requests, for at most `batch` of them side by side.
+// Sizes that hold the longest of these requests, for at most `batch` of them side by side, with
+// programs of their own for fewer sequences and tokens.
 plan::InferenceShape shape_for(std::span<const Request> requests, int64_t batch,
                                const models::ModelConfig& model);
 
@@ -25,5 +27,8 @@ int64_t candidates_of(const Request& request);
 // do.
 void check_request(const Request& request, const models::ModelConfig& model,
                    const plan::InferenceShape& shape);
+
+// Throws UserError for an adapter that is none of these; empty: none is asked for.
+void check_adapter(const std::string& adapter, std::span<const std::string> adapters);
 
 }  // namespace snug::engine

@@ -3,13 +3,15 @@
 //
 // 1. Requests wait in the order of their arrival and enter in that order; none overtakes another,
 //    so none waits forever. The first of them enters when a sequence number is free (it gets the
-//    smallest) and whoever has the pages lets it in.
+//    smallest) and whoever has the pages lets it in (Enter).
 // 2. Prompts are read in the order of arrival. They fill a chunk one after the other, and one that
 //    does not fit is continued in the next chunk. An encoder reads its whole input with the first
 //    part of its decoder's; where that does not fit any more, the chunk ends before it.
 // 3. While some are read and others answer, the two take turns: one chunk, then one token for
 //    each that answers. So those who answer wait for one chunk at most, however long a prompt is.
 // 4. The place of one that leaves is free for the next one at once.
+// 5. Who is preempted, because pages run short, is always the one inside that arrived last. So the
+//    order of arrival stays that of entering, and the first of all always goes on.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +63,8 @@ struct ScheduledRun {
 
 // Gives a request the place `sequence`, and says how many of its tokens are known there already,
 // which are not read: fewer than it has. Nothing, with nothing done, where the pages that it may
-// come to need are not free. One that is alone must get them, or it waits forever.
+// come to need are not free, or where it had better wait for another that is being read. One that
+// is alone must get in, or it waits forever.
 using Enter = std::function<std::optional<int64_t>(RequestId request, int64_t sequence)>;
 
 class Scheduler {
@@ -79,6 +82,12 @@ class Scheduler {
   // Removes a request at any moment, waiting or inside. Returns the place that it had, which the
   // caller empties before next().
   std::optional<int64_t> remove(RequestId request);
+
+  // The request inside that arrived last. Requires one.
+  RequestId latest() const;
+  // Sends that one back to those that wait, before all of them. When it enters again it reads so
+  // many tokens. Returns the place that it had, which the caller empties before next().
+  int64_t preempt_latest(int64_t tokens);
 
   // The requests whose deadlines have come, the earliest first.
   std::vector<RequestId> expired(Seconds now) const;

@@ -132,6 +132,10 @@ class Session {
 
 int generate(const formats::Recipe& recipe, bool json) {
   if (!recipe.prompts.empty()) return answer_prompts(recipe, json);
+  if (!recipe.adapters.empty())
+    recipe.fail("adapters",
+                "are chosen by the lines of a file of prompts and in a chat; for one prompt give "
+                "adapter=FOLDER");
   if (!recipe.output.empty())
     recipe.fail("output", "is the file of answers to a file of prompts; give prompts=FILE too");
   Session(recipe).run(json);

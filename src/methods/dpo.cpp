@@ -9,6 +9,9 @@
 // The host sets inverse_tokens to 1, so that the losses of tokens are not scaled, and inverse_pairs
 // to 1 / (pairs of the step).
 #include "program/kinds/loss/dpo.h"
+
+#include <vector>
+
 #include "methods/loss_builder.h"
 #include "methods/objective.h"
 #include "program/ir/tensor_names.h"
@@ -25,8 +28,14 @@ Program finish_dpo(const Program& forward, const ObjectiveOptions& options) {
   const TensorId reference = builder.reference(options.reference);
   const TensorId inverse_pairs = builder.number(program::kInversePairsName);
   const TensorId measures = builder.measures(program::kPreferenceMeasureCount);
-  builder.emit(program::Dpo{.beta = static_cast<float>(options.beta)},
-               {policy, reference, builder.bounds(), inverse_pairs}, {measures, builder.loss()});
+  const program::Dpo dpo{.beta = static_cast<float>(options.beta),
+                         .form = options.loss,
+                         .label_smoothing = static_cast<float>(options.label_smoothing),
+                         .means = base::compares_means(options.loss)};
+  std::vector<TensorId> reads{policy, reference, builder.bounds(), inverse_pairs};
+  if (dpo.means)
+    reads.push_back(builder.integers(program::kAnswerBoundsName, {builder.segments()[0], 2}));
+  builder.emit(dpo, reads, {measures, builder.loss()});
   return builder.take();
 }
 

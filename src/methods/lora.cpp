@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -54,8 +56,8 @@ class LoraRewrite {
 
   Program run() {
     for (const Operation& operation : forward_.operations) {
-      const std::string linear = targets_.adapted_linear(operation);
-      const std::string embedding = targets_.adapted_embedding(operation);
+      const std::string linear = in_layers(targets_.adapted_linear(operation), operation);
+      const std::string embedding = in_layers(targets_.adapted_embedding(operation), operation);
       if (!linear.empty())
         adapt(operation, linear);
       else if (!embedding.empty())
@@ -63,10 +65,42 @@ class LoraRewrite {
       else
         result_.operations.push_back(operation);
     }
+    check_layers();
+    check_patterns("rank_pattern", options_.ranks);
+    check_patterns("alpha_pattern", options_.alphas);
     return std::move(result_);
   }
 
  private:
+  // The module, or none where its layer gets no adapter.
+  std::string in_layers(std::string module, const Operation& operation) {
+    if (module.empty()) return module;
+    const auto operand =
+        operation.attributes.is<Embedding>() ? Embedding::kTable.name : Matmul::kB.name;
+    const int32_t layer = forward_.tensor(find_operand(operation, operand)).layer;
+    if (!options_.layers.empty() && std::ranges::count(options_.layers, layer) == 0) return {};
+    layers_.insert(layer);
+    modules_.push_back(module);
+    return module;
+  }
+
+  void check_layers() const {
+    for (const int64_t layer : options_.layers)
+      if (!layers_.contains(layer))
+        base::throw_user_error(
+            "layers_to_transform: layer {} has no module that gets an adapter; layers count from 0",
+            layer);
+  }
+
+  void check_patterns(std::string_view key, const std::vector<LoraPattern>& patterns) const {
+    for (const LoraPattern& each : patterns)
+      if (std::ranges::none_of(
+              modules_, [&](const std::string& module) { return each.pattern.matches(module); }))
+        base::throw_user_error(
+            "{}: '{}' matches no module that gets an adapter; names end as in '{}'", key,
+            each.written, modules_.empty() ? std::string() : modules_.front());
+  }
+
   TensorId add(std::string name, const Shape& shape, const Tensor& like, Role role,
                Lifetime lifetime) {
     Tensor tensor;
@@ -275,6 +309,8 @@ class LoraRewrite {
   const LoraTargets targets_;
   Program result_;
   int32_t next_site_ = 0;
+  std::vector<std::string> modules_;  // that get an adapter
+  std::set<int64_t> layers_;          // of these
 };
 
 }  // namespace
@@ -305,13 +341,29 @@ bool is_lora_tensor(std::string_view name) {
   return std::ranges::any_of(kParts, [&](const auto& part) { return name.ends_with(part.suffix); });
 }
 
+double loraplus_rate(const Tensor& trainable, const UpdateOptions& options) {
+  if (is_lora_tensor(trainable.name)) {
+    const LoraTensor tensor = lora_tensor(trainable.name);
+    if (tensor.of_embedding) return options.lora_embedding_rate;
+    if (tensor.part == LoraPart::b) return options.lora_b_rate;
+  }
+  return program::whole_shape(trainable).rank() == 1 ? options.lora_b_rate : 1.0;
+}
+
 double lora_scale(const LoraOptions& options) {
   return formats::lora_scale({options.r, options.alpha}, options.rslora);
 }
 
 formats::LoraSize lora_size(const LoraOptions& options, std::string_view module) {
   const auto other = options.sizes.find(module);
-  return other == options.sizes.end() ? formats::LoraSize{options.r, options.alpha} : other->second;
+  if (other != options.sizes.end()) return other->second;
+  const auto value = [&](const std::vector<LoraPattern>& patterns, double otherwise) {
+    const auto found = std::ranges::find_if(
+        patterns, [&](const LoraPattern& each) { return each.pattern.matches(module); });
+    return found == patterns.end() ? otherwise : found->value;
+  };
+  return {static_cast<int64_t>(value(options.ranks, static_cast<double>(options.r))),
+          value(options.alphas, options.alpha)};
 }
 
 Program lora(const Program& forward, const LoraOptions& options) {

@@ -46,7 +46,9 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/adapter/module_pattern.h"
 #include "formats/adapter/peft_adapter.h"
+#include "methods/optimizer.h"
 #include "program/ir/program.h"
 
 namespace snug::formats {
@@ -54,6 +56,13 @@ struct Recipe;
 }
 
 namespace snug::methods {
+
+// A pattern of rank_pattern or alpha_pattern, and what it gives.
+struct LoraPattern {
+  std::string written;
+  formats::ModulePattern pattern;
+  double value = 0;
+};
 
 struct LoraOptions {
   int64_t r = 16;
@@ -74,6 +83,11 @@ struct LoraOptions {
   formats::LoraSizes sizes{};
   std::vector<std::string> tables{};
   std::map<std::string, std::vector<int64_t>, std::less<>> token_rows{};
+  // For a new adapter: the layers that get one (empty: all), and the ranks and alphas of the
+  // modules that patterns match, as in PEFT by the first that does.
+  std::vector<int64_t> layers{};
+  std::vector<LoraPattern> ranks{};
+  std::vector<LoraPattern> alphas{};
   // The module that makes logits. Only a target given by name selects it; empty: no target does.
   std::string head{};
   int64_t row_tokens = 1;  // tokens per row: part of dropout's random key
@@ -82,7 +96,8 @@ struct LoraOptions {
 
 // Throws UserError when a target module matches no linear and no embedding, naming those that
 // exist; for an embedding that cannot have an adapter; and when a module to save matches nothing,
-// or matches a matrix of a layer.
+// or matches a matrix of a layer; and for a layer or a pattern of `options` that no adapted module
+// has.
 program::Program lora(const program::Program& forward, const LoraOptions& options);
 
 // Names of the modules that LoRA would adapt: "model.layers.0.self_attn.q_proj", in order.
@@ -108,6 +123,10 @@ bool is_lora_tensor(std::string_view name);
 
 // The modules that tensors of role adapter belong to, in their order.
 std::vector<formats::LoraModule> adapted_modules(std::span<const program::Tensor> tensors);
+
+// The share of the learning rate with which LoRA+ trains a tensor, as PEFT groups them: B and all
+// vectors by lora_b_rate, both parts of an embedding's adapter by lora_embedding_rate.
+double loraplus_rate(const program::Tensor& trainable, const UpdateOptions& options);
 
 // The LoRA options that a recipe sets. row_tokens: tokens per row.
 LoraOptions lora_options(const formats::Recipe& recipe, int64_t row_tokens);

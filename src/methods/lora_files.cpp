@@ -1,7 +1,9 @@
 // The table rows of LoRA and QLoRA: how their adapters appear in files, recipes and errors.
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
+#include <stdexcept>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -325,8 +327,9 @@ MethodOptions options(const AdapterConfig& config) {
 std::vector<std::string> written_targets(const SavedAdapter& saved) {
   const std::vector<std::string>& targets = saved.recipe.target_modules;
   const bool has_pattern = std::ranges::any_of(targets, formats::is_module_pattern);
+  const bool is_limited = !saved.recipe.layers_to_transform.empty();
   const bool is_all = targets == std::vector<std::string>{std::string(formats::kAllLinear)};
-  if (!has_pattern && !(is_all && saved.has_experts)) return targets;
+  if (!has_pattern && !is_limited && !(is_all && saved.has_experts)) return targets;
   std::vector<std::string> names;
   for (LoraModule& module : adapted_modules(saved.tensors))
     names.push_back(std::move(module.module));
@@ -348,6 +351,18 @@ std::vector<std::string> written_saved_modules(const SavedAdapter& saved) {
   return modules;
 }
 
+// The modules whose size is not that of the others.
+formats::LoraSizes written_sizes(const SavedAdapter& saved) {
+  const LoraOptions options = lora_options(saved.recipe, 1);
+  formats::LoraSizes sizes;
+  if (options.ranks.empty() && options.alphas.empty()) return sizes;
+  for (const LoraModule& module : adapted_modules(saved.tensors))
+    if (const formats::LoraSize size = lora_size(options, module.module);
+        size != formats::LoraSize{options.r, options.alpha})
+      sizes.emplace(module.module, size);
+  return sizes;
+}
+
 AdapterConfig config(const SavedAdapter& saved) {
   return LoraConfig{.r = saved.recipe.lora_r,
                     .alpha = saved.recipe.lora_alpha,
@@ -358,7 +373,8 @@ AdapterConfig config(const SavedAdapter& saved) {
                     .has_encoder = saved.has_encoder,
                     .target_modules = written_targets(saved),
                     .base_model = saved.recipe.model,
-                    .modules_to_save = written_saved_modules(saved)};
+                    .modules_to_save = written_saved_modules(saved),
+                    .sizes = written_sizes(saved)};
 }
 
 std::string basis(const MethodOptions& options) {
@@ -407,6 +423,36 @@ std::vector<LoraModule> adapted_modules(std::span<const Tensor> tensors) {
   return modules;
 }
 
+namespace {
+
+// Of a key whose pairs are PATTERN=NUMBER, in their order.
+std::vector<LoraPattern> patterns_of(const Recipe& recipe, std::string_view key,
+                                     const std::vector<std::string>& pairs) {
+  std::vector<LoraPattern> patterns;
+  patterns.reserve(pairs.size());
+  for (const std::string& pair : pairs) {
+    const size_t end = pair.rfind('=');
+    const std::string written = pair.substr(0, end);
+    const std::string text = pair.substr(end + 1);
+    double value = 0;
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool is_number = error == std::errc() && rest == text.data() + text.size();
+    const bool is_rank = key == "rank_pattern";
+    if (!is_number || !(value > 0) || (is_rank && value != std::floor(value)))
+      recipe.fail(key, fmt::format("gives '{}' the value '{}'; expected {} above 0", written, text,
+                                   is_rank ? "a whole number" : "a number"));
+    try {
+      patterns.push_back(
+          {written, formats::ModulePattern(formats::last_parts_pattern(written)), value});
+    } catch (const std::invalid_argument& problem) {
+      recipe.fail(key, fmt::format("'{}' cannot be used: {}", written, problem.what()));
+    }
+  }
+  return patterns;
+}
+
+}  // namespace
+
 LoraOptions lora_options(const Recipe& recipe, int64_t row_tokens) {
   LoraOptions options;
   options.r = recipe.lora_r;
@@ -416,6 +462,9 @@ LoraOptions lora_options(const Recipe& recipe, int64_t row_tokens) {
   options.dora = recipe.use_dora;
   options.target_modules = recipe.target_modules;
   options.modules_to_save = recipe.modules_to_save;
+  options.layers = recipe.layers_to_transform;
+  options.ranks = patterns_of(recipe, "rank_pattern", recipe.rank_pattern);
+  options.alphas = patterns_of(recipe, "alpha_pattern", recipe.alpha_pattern);
   options.row_tokens = row_tokens;
   options.seed = recipe.seed;
   return options;

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "formats/recipe/choices.h"
+#include "formats/recipe/guard_keys.h"
 #include "methods/step_inputs.h"
 #include "program/ir/program.h"
 
@@ -29,6 +30,8 @@ struct ObjectiveOptions {
   ObjectiveKind kind = ObjectiveKind::next_token;
   ReferenceModel reference = ReferenceModel::none;
   double beta = 0.1;
+  base::PreferenceLoss loss = base::PreferenceLoss::sigmoid;
+  double label_smoothing = 0;
   double desirable_weight = 1;
   double undesirable_weight = 1;
 };
@@ -56,6 +59,8 @@ struct Objective {
   bool is_token_mean = false;
   // Turns a forward program that ends in the losses of tokens into one that ends in `loss` (1).
   program::Program (*finish)(const program::Program& forward, const ObjectiveOptions& options);
+  // What is a fault when this is learned, and stops the run.
+  formats::GuardSet guards = formats::kAllGuards;
 };
 
 const Objective& objective_of(ObjectiveKind kind);

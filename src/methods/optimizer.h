@@ -43,6 +43,9 @@ struct UpdateOptions {
   double weight_decay = 0.0;  // not applied to norms and biases, as in transformers' Trainer
   double max_grad_norm = 1.0;
   MuonOptions muon{};
+  // Of LoRA+ (Hayou et al. 2024), as shares of the learning rate; equal rates unless it is used.
+  double lora_b_rate = 1.0;
+  double lora_embedding_rate = 1.0;
   int64_t seed = 0;
   std::optional<LossScaleOptions> loss_scale{};  // of gradients in fp16
 };

@@ -1,10 +1,14 @@
 #include "methods/update.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <unordered_set>
 
 #include "base/error.h"
+#include "methods/lora.h"
 #include "program/ir/builder.h"
 #include "program/ir/tensor_names.h"
 #include "program/kinds/elementwise/elementwise.h"
@@ -62,6 +66,33 @@ std::vector<int32_t> random_sites(const Program& forward, std::span<const Tensor
 
 namespace {
 
+// The learning rate, and its multiples for tensors that train with another one.
+class LearningRates {
+ public:
+  LearningRates(Builder& builder, const UpdateOptions& options)
+      : builder_(builder),
+        options_(options),
+        base_(scalar(builder, kLearningRateName, DType::f32, Role::batch)) {}
+
+  TensorId of(const Tensor& trainable) {
+    const double share = loraplus_rate(trainable, options_);
+    if (share == 1.0) return base_;
+    const auto [entry, is_new] = multiples_.try_emplace(share, kNone);
+    if (is_new) {
+      entry->second = scalar(builder_, fmt::format("{}.times_{}", kLearningRateName, share),
+                             DType::f32, Role::scalar);
+      builder_.emit(Scale{static_cast<float>(share)}, {base_}, {entry->second});
+    }
+    return entry->second;
+  }
+
+ private:
+  Builder& builder_;
+  const UpdateOptions& options_;
+  const TensorId base_;
+  std::map<double, TensorId> multiples_;
+};
+
 bool is_read(const Program& program, TensorId id) {
   return std::ranges::any_of(program.operations, [&](const Operation& operation) {
     return std::ranges::find(operation.reads, id) != operation.reads.end();
@@ -73,7 +104,7 @@ Program update_of(std::span<const Tensor> trainables, std::span<const int32_t> s
   SNUG_CHECK_EQ(sites.size(), trainables.size());
   Builder builder(ProgramName::update);
   builder.set_phase(Phase::update);
-  const TensorId learning_rate = scalar(builder, kLearningRateName, DType::f32, Role::batch);
+  LearningRates learning_rates(builder, options);
   const Optimizer& optimizer = optimizer_of(options.optimizer);
   const TensorId step = counts_steps ? scalar(builder, kStepName, DType::i32, Role::batch) : kNone;
   const TensorId norm = scalar(builder, kGradientNormName, DType::f32, Role::scalar);
@@ -94,7 +125,7 @@ Program update_of(std::span<const Tensor> trainables, std::span<const int32_t> s
                           .site = sites[i],
                           .gradient = gradients[i],
                           .factor = factor,
-                          .learning_rate = learning_rate,
+                          .learning_rate = learning_rates.of(trainable),
                           .step = step};
     stepped.updates = {builder.add(trainable)};
     for (OptimizerState& state : optimizer.states(trainable))

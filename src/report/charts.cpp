@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
+#include "report/axis_ticks.h"
 #include "report/html.h"
 
 namespace snug::report {
@@ -75,6 +77,100 @@ std::string vertical_line(const char* kind, double x) {
       kSize);
 }
 
+// What the axes of a line chart show.
+struct Extent {
+  double left = 0;
+  double right = 0;
+  double bottom = 0;
+  double top = 0;
+
+  double x_of(double x) const { return scaled(x - left, right - left); }
+  double y_of(double y) const { return kSize - scaled(y - bottom, top - bottom); }
+};
+
+// The values lie a little inside, so that no line runs along the border.
+void widen(Extent& extent) {
+  if (extent.bottom == extent.top) {
+    const double around = extent.bottom == 0 ? 1 : std::abs(extent.bottom) / 10;
+    extent.bottom -= around;
+    extent.top += around;
+    return;
+  }
+  const double margin = (extent.top - extent.bottom) / 25;
+  extent.bottom -= margin;
+  extent.top += margin;
+}
+
+std::optional<Extent> extent_of(const std::vector<Line>& lines) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  Extent extent{kInfinite, -kInfinite, kInfinite, -kInfinite};
+  for (const Line& line : lines)
+    for (size_t i = 0; i < line.x.size(); ++i) {
+      if (!std::isfinite(line.y[i])) continue;
+      extent.left = std::min(extent.left, line.x[i]);
+      extent.right = std::max(extent.right, line.x[i]);
+      extent.bottom = std::min(extent.bottom, line.y[i]);
+      extent.top = std::max(extent.top, line.y[i]);
+    }
+  if (extent.left > extent.right) return std::nullopt;
+  widen(extent);
+  return extent;
+}
+
+std::string y_marks(const LineChart& chart, const Extent& extent) {
+  std::string html = "<div class=\"ticks_y\">";
+  for (const double tick : axis_ticks(extent.bottom, extent.top, false))
+    html += fmt::format("<span style=\"top: {:.2f}%\">{}</span>", extent.y_of(tick) / 10,
+                        escaped(chart.text_of_y(tick)));
+  return html + "</div>\n";
+}
+
+// Under its tick, except at the ends, where a long number would leave the drawing.
+std::string x_marks(const LineChart& chart, const Extent& extent) {
+  constexpr double kNearEnd = kSize / 25;
+  std::string html = "<div class=\"ticks_x\">";
+  for (const double tick : axis_ticks(extent.left, extent.right, chart.whole_x)) {
+    const double x = extent.x_of(tick);
+    const char* place = x < kNearEnd           ? " class=\"first\""
+                        : x > kSize - kNearEnd ? " class=\"last\""
+                                               : "";
+    html += fmt::format("<span{} style=\"left: {:.2f}%\">{}</span>", place, x / 10,
+                        escaped(chart.text_of_x(tick)));
+  }
+  return html + "</div>\n";
+}
+
+std::string line_path(const Line& line, const Extent& extent) {
+  std::string path;
+  bool is_open = false;
+  for (size_t i = 0; i < line.x.size(); ++i) {
+    if (!std::isfinite(line.y[i])) {
+      is_open = false;
+      continue;
+    }
+    path += fmt::format("{}{:.1f} {:.1f}", is_open ? "L" : "M", extent.x_of(line.x[i]),
+                        extent.y_of(line.y[i]));
+    if (!is_open) path += "h0.01";  // a line of this length makes a single point visible
+    is_open = true;
+  }
+  return fmt::format("<path class=\"curve{}\" stroke=\"{}\" d=\"{}\"/>\n",
+                     line.is_faint ? " faint" : "", colour_of(line.colour), path);
+}
+
+// A drawing that is stretched has no circles: a mark is a line of no length with round ends.
+std::string line_marks(const Line& line, const Extent& extent, const LineChart& chart) {
+  std::string html;
+  for (size_t i = 0; i < line.x.size(); ++i)
+    if (std::isfinite(line.y[i]))
+      html += fmt::format(
+          "<path class=\"point\" stroke=\"{}\" d=\"M{:.1f} {:.1f}h0.01\"><title>{}{}: "
+          "{}</title></path>\n",
+          colour_of(line.colour), extent.x_of(line.x[i]), extent.y_of(line.y[i]),
+          line.name.empty() ? "" : escaped(line.name) + ", ", escaped(chart.text_of_x(line.x[i])),
+          escaped(chart.text_of_y(line.y[i])));
+  return html;
+}
+
 }  // namespace
 
 std::string area_chart(const AreaChart& chart) {
@@ -121,38 +217,23 @@ std::string lane_chart(const LaneChart& chart) {
 }
 
 std::string line_chart(const LineChart& chart) {
-  double lowest = std::numeric_limits<double>::infinity();
-  double highest = -lowest;
-  for (const double y : chart.y) {
-    if (!std::isfinite(y)) continue;
-    lowest = std::min(lowest, y);
-    highest = std::max(highest, y);
+  const std::optional<Extent> extent = extent_of(chart.lines);
+  if (!extent) return "";
+  std::string html = "<div class=\"chart\">\n" + y_marks(chart, *extent);
+  html += "<div class=\"plot low\">" + open_svg();
+  for (const double tick : axis_ticks(extent->bottom, extent->top, false))
+    html += fmt::format(
+        "<line class=\"grid\" x1=\"0\" x2=\"{1:.0f}\" y1=\"{0:.1f}\" y2=\"{0:.1f}\"/>\n",
+        extent->y_of(tick), kSize);
+  std::vector<std::pair<std::string, int>> names;
+  for (const Line& line : chart.lines) {
+    html += line_path(line, *extent);
+    if (line.has_marks) html += line_marks(line, *extent, chart);
+    if (!line.name.empty()) names.emplace_back(line.name, line.colour);
   }
-  if (lowest > highest) return "";
-  if (lowest == highest) {
-    const double around = lowest == 0 ? 1 : std::abs(lowest) / 10;
-    lowest -= around;
-    highest += around;
-  }
-  const double first = chart.x.front();
-  const double width = chart.x.back() - first;
-  std::string path;
-  bool is_open = false;
-  for (size_t i = 0; i < chart.x.size(); ++i) {
-    if (!std::isfinite(chart.y[i])) {
-      is_open = false;
-      continue;
-    }
-    path += fmt::format("{}{:.1f} {:.1f}", is_open ? "L" : "M", scaled(chart.x[i] - first, width),
-                        kSize - scaled(chart.y[i] - lowest, highest - lowest));
-    if (!is_open) path += "h0.01";  // a line of this length makes a single point visible
-    is_open = true;
-  }
-  return "<div class=\"chart\">\n" + labels("y", highest, lowest, chart.text_of_y) +
-         "<div class=\"plot low\">" + open_svg() +
-         fmt::format("<path class=\"curve\" stroke=\"{}\" d=\"{}\"/>\n", colour_of(chart.colour),
-                     path) +
-         "</svg></div>\n" + labels("x", first, first + width, chart.text_of_x) + "</div>\n";
+  html += "</svg></div>\n" + x_marks(chart, *extent);
+  if (names.size() > 1) html += legend_of(names);
+  return html + "</div>\n";
 }
 
 std::string bar_chart(const std::vector<Bar>& bars) {

@@ -51,14 +51,24 @@ struct LaneChart {
 };
 std::string lane_chart(const LaneChart& chart);
 
-struct LineChart {
-  std::vector<double> x;
-  std::vector<double> y;  // one for each x; values that are not finite are left out
+struct Line {
+  std::string name;
+  std::vector<double> x;  // ascending
+  std::vector<double> y;  // one for each x; a value that is not finite is a gap
   int colour = 0;
+  bool is_faint = false;   // thin, for what another line smooths
+  bool has_marks = false;  // a mark at each point, with its values
+};
+
+// Lines over one axis each way, whose ticks are round numbers. A line is drawn over those before
+// it.
+struct LineChart {
+  std::vector<Line> lines;
+  bool whole_x = true;  // x counts steps
   TextOf text_of_x;
   TextOf text_of_y;
 };
-// Returns an empty string where no value is finite.
+// With a legend where several lines have a name. Returns an empty string where no value is finite.
 std::string line_chart(const LineChart& chart);
 
 struct Bar {

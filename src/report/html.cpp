@@ -38,6 +38,16 @@ th:first-child, td:first-child { text-align: left; }
 .legend { grid-column: 1 / 3; display: flex; flex-wrap: wrap; gap: .2rem 1rem; padding: .3rem 0; margin: 0; list-style: none; }
 .legend i { display: inline-block; width: .8em; height: .8em; border-radius: .15em; margin-right: .4em; }
 .limit, .curve { fill: none; stroke-width: 2; vector-effect: non-scaling-stroke; }
+.faint { stroke-width: 1; opacity: .4; }
+.point { fill: none; stroke-width: 6; stroke-linecap: round; vector-effect: non-scaling-stroke; }
+.grid { stroke: var(--line); stroke-width: 1; vector-effect: non-scaling-stroke; }
+.ticks_y { position: relative; min-width: 3.9rem; }
+.ticks_y span { position: absolute; right: 0; transform: translateY(-50%); white-space: nowrap; }
+.ticks_x { grid-column: 2; position: relative; height: 1.3em; }
+.ticks_x span { position: absolute; transform: translateX(-50%); white-space: nowrap; }
+.ticks_x .first { transform: none; }
+.ticks_x .last { transform: translateX(-100%); }
+.low svg { overflow: visible; }
 .limit { stroke: var(--text); stroke-dasharray: 5 4; }
 .mark { stroke: var(--text); stroke-width: 1; vector-effect: non-scaling-stroke; }
 .lanes { display: grid; grid-template-columns: auto 1fr; gap: .35rem .5rem; font-size: .8rem; color: var(--faint); }
@@ -115,13 +125,18 @@ void Page::marked_text(const std::vector<MarkedText>& parts) {
 
 void Page::chart(std::string_view html) { body_ += html; }
 
+void Page::append(const Page& page) { body_ += page.body_; }
+
 std::string Page::text() const {
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n{3}"
       "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n{2}</body>\n</"
       "html>\n",
-      escaped(title_), kStyle, body_);
+      escaped(title_), kStyle, body_,
+      reload_seconds_ == 0
+          ? ""
+          : fmt::format("<meta http-equiv=\"refresh\" content=\"{}\"/>\n", reload_seconds_));
 }
 
 }  // namespace snug::report

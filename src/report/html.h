@@ -38,12 +38,18 @@ class Page {
   // Adds HTML that charts.h made.
   void chart(std::string_view html);
 
+  // What another page has below its title.
+  void append(const Page& page);
+  // A browser that shows the page loads it again after so many seconds: for what is not complete.
+  void reload_after(int seconds) { reload_seconds_ = seconds; }
+
   // The whole document.
   std::string text() const;
 
  private:
   std::string title_;
   std::string body_;
+  int reload_seconds_ = 0;  // 0: it stays
 };
 
 }  // namespace snug::report

@@ -2,95 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
-#include <fstream>
-#include <limits>
-#include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
-#include "base/error.h"
-#include "base/json.h"
-#include "report/charts.h"
-#include "report/html.h"
+#include "base/clock_text.h"
+#include "report/metric_charts.h"
 #include "report/plan_page.h"
 
 namespace snug::report {
 namespace {
 
-constexpr int kColourOfEvaluation = 9;
-
-struct Curve {
-  NamedCurve named;
-  int colour = 0;
-};
-
-std::vector<Curve> curves_with(std::span<const NamedCurve> more) {
-  std::vector<Curve> curves{{{"loss", "Loss"}, 0},
-                            {{"learning_rate", "Learning rate"}, 6},
-                            {{"grad_norm", "Norm of the gradient"}, 3},
-                            {{"tokens_per_second", "Tokens per second"}, 5},
-                            {{"rewards/accuracies", "Pairs with a reward margin above 0"}, 1},
-                            {{"rewards/margins", "Reward margin"}, 2},
-                            {{"eval_loss", "Loss of the evaluation data"}, kColourOfEvaluation}};
-  for (const NamedCurve& curve : more) curves.push_back({curve, kColourOfEvaluation});
-  return curves;
-}
-
-struct Points {
-  std::vector<double> steps;
-  std::vector<std::vector<double>> values;  // of each curve
-};
-
-// When a curve has more points than a screen can show, every second one is dropped while the file
-// is read.
-constexpr size_t kMaxPoints = 4000;
-
-void thin(std::vector<double>& values) {
-  for (size_t i = 0; 2 * i < values.size(); ++i) values[i] = values[2 * i];
-  values.resize((values.size() + 1) / 2);
-}
-
-Points read_points(const std::filesystem::path& path, const std::vector<Curve>& curves) {
-  std::ifstream lines(path);
-  if (!lines) base::throw_user_error("{} cannot be read", path.string());
-  Points points{.steps = {}, .values = std::vector<std::vector<double>>(curves.size())};
-  int64_t number = 0;
-  int64_t stride = 1;
-  for (std::string line; std::getline(lines, line); ++number) {
-    if (number % stride != 0) continue;
-    nlohmann::json record;
-    try {
-      record = base::parse_json(line, path.string());
-    } catch (const base::UserError&) {
-      continue;
-    }
-    const base::JsonObject fields(record, path.string());
-    points.steps.push_back(fields.number_or("step", std::numeric_limits<double>::quiet_NaN()));
-    for (size_t i = 0; i < curves.size(); ++i)
-      points.values[i].push_back(
-          fields.number_or(curves[i].named.key, std::numeric_limits<double>::quiet_NaN()));
-    if (points.steps.size() < kMaxPoints) continue;
-    thin(points.steps);
-    for (std::vector<double>& values : points.values) thin(values);
-    stride *= 2;
-  }
-  return points;
-}
-
-std::string number_text(double value) { return fmt::format("{:.4g}", value); }
-
-void add_curves(const std::vector<Curve>& curves, const Points& points, Page& page) {
-  for (size_t i = 0; i < curves.size(); ++i) {
-    const std::string chart = line_chart({.x = points.steps,
-                                          .y = points.values[i],
-                                          .colour = curves[i].colour,
-                                          .text_of_x = number_text,
-                                          .text_of_y = number_text});
-    if (chart.empty()) continue;
-    page.heading(curves[i].named.name);
-    page.chart(chart);
-  }
-}
+constexpr int kReloadSeconds = 30;
 
 void add_comparison(const plan::PlanDocument& planned, const plan::Measured& measured, Page& page) {
   std::vector<std::vector<std::string>> rows{{"", "planned", "measured", "ratio"}};
@@ -100,16 +24,81 @@ void add_comparison(const plan::PlanDocument& planned, const plan::Measured& mea
   page.table(rows);
 }
 
+void add_last_and_best(const MetricsCurves& metrics, std::string_view key, const char* name,
+                       std::vector<Figure>& figures) {
+  const MetricsCurve* curve = metrics.find(key);
+  if (curve == nullptr || !std::isfinite(curve->last())) return;
+  figures.push_back(
+      {name, fmt::format("{} (best {})", metric_text(curve->last()), metric_text(curve->least()))});
+}
+
+std::vector<Figure> loss_figures(const MetricsCurves& metrics) {
+  std::vector<Figure> figures;
+  add_last_and_best(metrics, "loss", "loss", figures);
+  add_last_and_best(metrics, "eval_loss", "loss of the evaluation data", figures);
+  return figures;
+}
+
+// Of the steps that were done lately; 0 where none says how long it took.
+double recent_step_seconds(const MetricsCurves& metrics) {
+  constexpr double kSteps = 20;
+  const MetricsCurve* curve = metrics.find("step_seconds");
+  if (curve == nullptr || curve->values.empty()) return 0;
+  const double seconds = smoothed(curve->values, kSteps).back();
+  return std::isfinite(seconds) ? seconds : 0;
+}
+
+void add_progress(const RunProgress& progress, const plan::PlanDocument& planned,
+                  const MetricsCurves& metrics, Page& page) {
+  std::vector<Figure> figures{
+      {"state", progress.state},
+      {"step", fmt::format("{} of {}", metrics.last_step, progress.total_steps)}};
+  for (Figure& figure : loss_figures(metrics)) figures.push_back(std::move(figure));
+  if (const double seconds = recent_step_seconds(metrics); seconds > 0) {
+    figures.push_back({"a step", plan::readable_seconds(seconds)});
+    if (planned.step_seconds > 0)
+      figures.push_back(
+          {"of the planned speed", fmt::format("{:.0f} %", 100 * planned.step_seconds / seconds)});
+    const auto left = static_cast<double>(progress.total_steps - metrics.last_step);
+    if (progress.goes_on)
+      figures.push_back({"left", std::string(base::ClockText(left * seconds).view())});
+  }
+  figures.push_back({"this page was written", progress.written_at});
+  page.figures(figures);
+}
+
+void add_curves(const MetricsCurves& metrics, Page& page) {
+  const std::array runs{ChartedRun{"", &metrics}};
+  add_metric_charts(runs, page);
+}
+
 }  // namespace
 
-std::string run_page(const plan::PlannedTraining& planned, const plan::Measured& measured,
-                     const std::filesystem::path& metrics, std::span<const NamedCurve> more) {
-  Page page(title_of(planned.document));
-  add_comparison(planned.document, measured, page);
-  const std::vector<Curve> curves = curves_with(more);
-  add_curves(curves, read_points(metrics, curves), page);
-  page.heading("The plan");
-  add_plan(planned, page);
+RunPage::RunPage(const plan::PlannedTraining& planned, std::filesystem::path metrics)
+    : document_(planned.document), metrics_(std::move(metrics)), plan_("") {
+  plan_.heading("The plan");
+  add_plan(planned, plan_);
+}
+
+std::string RunPage::finished(const plan::Measured& measured) const {
+  const MetricsCurves metrics = read_metrics(metrics_);
+  Page page(title_of(document_));
+  std::vector<Figure> figures{{"steps", std::to_string(metrics.last_step)}};
+  for (Figure& figure : loss_figures(metrics)) figures.push_back(std::move(figure));
+  page.figures(figures);
+  add_comparison(document_, measured, page);
+  add_curves(metrics, page);
+  page.append(plan_);
+  return page.text();
+}
+
+std::string RunPage::unfinished(const RunProgress& progress) const {
+  const MetricsCurves metrics = read_metrics(metrics_);
+  Page page(title_of(document_));
+  if (progress.goes_on) page.reload_after(kReloadSeconds);
+  add_progress(progress, document_, metrics, page);
+  add_curves(metrics, page);
+  page.append(plan_);
   return page.text();
 }
 

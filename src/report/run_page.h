@@ -1,24 +1,41 @@
-// A run as an HTML page: what it measured next to its plan, its curves, and the plan's own page.
+// A run as an HTML page: how it stands, what it measured next to its plan, its curves, and the
+// plan's own page.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
-#include <span>
 #include <string>
 
 #include "plan/document/measured.h"
 #include "plan/job/assembly.h"
+#include "report/html.h"
+#include "report/metrics_curves.h"
 
 namespace snug::report {
 
-// A curve by its key in metrics.jsonl, and its title.
-struct NamedCurve {
-  std::string key;
-  std::string name;
+// How a run stands that has not finished.
+struct RunProgress {
+  std::string state;     // "running", "stopped after step 10"
+  bool goes_on = false;  // a browser then loads the page again from time to time
+  int64_t total_steps = 0;
+  std::string written_at;  // when the page was made
 };
 
-// `metrics` is metrics.jsonl, whose incomplete lines are skipped; `more`: curves of this run, after
-// those of every run. Throws UserError where the file cannot be read.
-std::string run_page(const plan::PlannedTraining& planned, const plan::Measured& measured,
-                     const std::filesystem::path& metrics, std::span<const NamedCurve> more = {});
+// Writes the page of one run as often as it is asked for. The part that does not change is drawn
+// once. One thread.
+class RunPage {
+ public:
+  // `metrics` is metrics.jsonl, whose incomplete lines are skipped.
+  RunPage(const plan::PlannedTraining& planned, std::filesystem::path metrics);
+
+  // Both throw UserError where the metrics cannot be read.
+  std::string finished(const plan::Measured& measured) const;
+  std::string unfinished(const RunProgress& progress) const;
+
+ private:
+  const plan::PlanDocument& document_;
+  std::filesystem::path metrics_;
+  Page plan_;
+};
 
 }  // namespace snug::report

@@ -58,13 +58,45 @@ double LrSchedule::at(int64_t step) const { return learning_rate * factor(step -
 double LrSchedule::factor(int64_t done) const {
   if (kind == Schedule::constant) return 1.0;
   if (kind == Schedule::warmup_stable_decay) return stable_factor(done);
+  if (kind == Schedule::cosine_warmup_with_min_lr) return never_zero_factor(done);
   if (done < warmup_steps) return share(done, warmup_steps);
   if (kind == Schedule::constant_with_warmup) return 1.0;
-  if (kind == Schedule::linear)
-    return std::max(0.0, share(total_steps - done, total_steps - warmup_steps));
+  if (kind == Schedule::inverse_sqrt) return root_factor(done);
+  return falling_factor(done);
+}
+
+double LrSchedule::falling_factor(int64_t done) const {
   const double progress = share(done - warmup_steps, total_steps - warmup_steps);
-  const double least = kind == Schedule::cosine_with_min_lr ? options.min_rate : 0.0;
-  return above(least, wave(progress, options.num_cycles));
+  switch (kind) {
+    case Schedule::linear:
+      return std::max(0.0, share(total_steps - done, total_steps - warmup_steps));
+    case Schedule::polynomial:
+      return options.end_rate +
+             (1.0 - options.end_rate) * std::pow(std::max(0.0, 1.0 - progress), options.power);
+    case Schedule::cosine_with_restarts:
+      return progress >= 1.0 ? 0.0 : wave(std::fmod(options.num_cycles * progress, 1.0), 0.5);
+    case Schedule::cosine_with_min_lr:
+      return above(options.min_rate, wave(progress, options.num_cycles));
+    default:
+      return above(0.0, wave(progress, options.num_cycles));
+  }
+}
+
+// Counts each step as done, so that the first one has a rate and the last one has the smallest.
+double LrSchedule::never_zero_factor(int64_t done) const {
+  if (done < warmup_steps) {
+    if (options.first_rate < 0) return share(done + 1, warmup_steps);
+    return options.first_rate + (1.0 - options.first_rate) * share(done, warmup_steps - 1);
+  }
+  const double progress = share(done + 1 - warmup_steps, total_steps - warmup_steps);
+  return above(options.min_rate, wave(progress, options.num_cycles));
+}
+
+double LrSchedule::root_factor(int64_t done) const {
+  constexpr int64_t kTimescaleWithoutWarmUp = 10'000;
+  int64_t timescale = options.timescale;
+  if (timescale == 0) timescale = warmup_steps > 0 ? warmup_steps : kTimescaleWithoutWarmUp;
+  return 1.0 / std::sqrt(share(done - warmup_steps + timescale, timescale));
 }
 
 // The steps at the peak may be fewer than none, as in transformers: then the fall is under way
@@ -96,7 +128,11 @@ LrSchedule schedule_of(const formats::Recipe& recipe, int64_t total_steps) {
                   .decay_steps = recipe.num_decay_steps,
                   .warmup_type = recipe.warmup_type,
                   .decay_type = recipe.decay_type,
-                  .min_lr_ratio = recipe.min_lr_ratio}};
+                  .min_lr_ratio = recipe.min_lr_ratio,
+                  .first_rate = recipe.warmup_lr_rate,
+                  .end_rate = recipe.learning_rate > 0 ? recipe.lr_end / recipe.learning_rate : 0.0,
+                  .power = recipe.power,
+                  .timescale = recipe.timescale}};
 }
 
 }  // namespace snug::train

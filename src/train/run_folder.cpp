@@ -231,6 +231,8 @@ void create_run_folder(RunFolder& folder, const formats::Recipe& recipe,
   check_removals(folder, recipe);
   formats::remove_leftovers(folder.path);
   remove_earlier_run(folder, recipe);
+  // It is what a run that finished measured, and this one has not.
+  if (folder.goes_on) fs::remove(folder.path / RunFolder::kMeasured);
   mark_run_folder(folder.path);
   folder.lock->watch(kRunMark);
   base::keep_log(folder.path / RunFolder::kLog);

@@ -29,7 +29,8 @@ bool is_one_of(const Names& names, std::string_view name) {
 
 // Keys of a method, an objective or a schedule that the run does not use.
 bool is_idle(const formats::Recipe& recipe, std::string_view key) {
-  constexpr std::array kOfObjectives{"objective", "beta", "loss_type", "precompute_ref_log_probs"};
+  constexpr std::array kOfObjectives{"objective", "beta", "loss_type", "label_smoothing",
+                                     "precompute_ref_log_probs"};
   if (is_one_of(kOfObjectives, key)) return recipe.objective == formats::Objective::next_token;
   constexpr std::array kOfLabels{"desirable_weight", "undesirable_weight"};
   if (is_one_of(kOfLabels, key)) return !methods::objective_of(recipe.objective).is_labelled;

@@ -30,6 +30,7 @@ struct Form {
   int64_t buckets = 0;  // of a bias by relative position; 0: it has none
   int64_t max_distance = 0;
   bool trains_bias = true;
+  bool quantized = false;  // keys and values in 8 bits
   bool has_bias_gradient() const { return buckets > 0 && trains_bias; }
 };
 
@@ -65,20 +66,20 @@ Attention attention_of(const Form& form, const Bounds& bounds, const Variant& va
 }
 
 std::string name_of(const Form& form, const Bounds& bounds, const Variant& variant) {
-  return fmt::format("{}, {} heads on {} of {}{}{}{}{}{}{}{}{}{}", bounds.name, form.heads,
-                     form.kv_heads, form.head_dim, form.causal ? "" : ", not causal",
-                     form.window > 0 ? fmt::format(", window {}", form.window) : "",
-                     form.softcap > 0 ? fmt::format(", softcap {}", form.softcap) : "",
-                     form.alibi_scale != 0 ? ", ALiBi" : "", form.sinks ? ", sinks" : "",
-                     form.buckets > 0
-                         ? fmt::format(", {} buckets to {}{}", form.buckets, form.max_distance,
-                                       form.trains_bias ? "" : ", frozen")
-                         : "",
-                     variant.fused ? ", fused" : "",
-                     !variant.knows_segments ? ""
-                     : variant.none_is_empty ? ", segments known, none empty"
-                                             : ", segments known",
-                     form.deterministic ? "" : ", in any order");
+  return fmt::format(
+      "{}, {} heads on {} of {}{}{}{}{}{}{}{}{}{}{}", bounds.name, form.heads, form.kv_heads,
+      form.head_dim, form.causal ? "" : ", not causal",
+      form.window > 0 ? fmt::format(", window {}", form.window) : "",
+      form.softcap > 0 ? fmt::format(", softcap {}", form.softcap) : "",
+      form.alibi_scale != 0 ? ", ALiBi" : "", form.sinks ? ", sinks" : "",
+      form.buckets > 0 ? fmt::format(", {} buckets to {}{}", form.buckets, form.max_distance,
+                                     form.trains_bias ? "" : ", frozen")
+                       : "",
+      variant.fused ? ", fused" : "",
+      !variant.knows_segments ? ""
+      : variant.none_is_empty ? ", segments known, none empty"
+                              : ", segments known",
+      form.quantized ? ", in 8 bits" : "", form.deterministic ? "" : ", in any order");
 }
 
 // What lies outside all segments is not read: a cache's free slots hold anything.
@@ -390,6 +391,25 @@ struct Pages {
   }
 };
 
+// A pool of keys or values in 8 bits, and its scales: no number for rows that are not read.
+struct QuantizedPool {
+  TensorId rows, scales;
+};
+
+QuantizedPool quantized_pool(CaseBuilder& builder, const Form& form, int64_t rows,
+                             const Values& read) {
+  const Shape shape{rows, form.kv_heads * form.head_dim};
+  const TensorId codes =
+      builder.input(shape, DType::u8, integers(builder.random(), shape.elements(), 0, 255));
+  Values scales;
+  for (int64_t head = 0; head < form.kv_heads; ++head) {
+    const Values of_head =
+        with_nan_outside(normal(builder.random(), rows, 0.02, 0.005), rows, read);
+    scales.insert(scales.end(), of_head.begin(), of_head.end());
+  }
+  return {codes, builder.measure({form.kv_heads, rows}, scales)};
+}
+
 void add_paged_case(CaseList& list, const Form& form, int32_t page_tokens, const Values& queries) {
   CaseBuilder builder(list.types, list.random, list.kind);
   const Pages pages(list.random, page_tokens, queries[1] + 20);
@@ -401,18 +421,22 @@ void add_paged_case(CaseList& list, const Form& form, int32_t page_tokens, const
     return builder.activation(k_shape, with_nan_outside(normal(list.random, k_shape.elements()),
                                                         k_shape[0], pages.read()));
   };
+  const auto quantized = [&] { return quantized_pool(builder, form, k_shape[0], pages.read()); };
   const TensorId q = builder.activation(q_shape);
-  const TensorId k = pool();
-  std::vector<TensorId> reads{q, k, pool(), builder.index({4, 2}, queries),
+  const auto k = form.quantized ? quantized() : QuantizedPool{pool(), program::kNone};
+  const auto v = form.quantized ? quantized() : QuantizedPool{pool(), program::kNone};
+  std::vector<TensorId> reads{q, k.rows, v.rows, builder.index({4, 2}, queries),
                               builder.index({4, 2}, pages.keys)};
   if (form.sinks)
     reads.push_back(builder.input({form.heads}, list.types.activation,
                                   normal(list.random, form.heads, 1.0, 3.0)));
   if (form.buckets > 0) reads.push_back(builder.weight({form.buckets, form.heads}));
   reads.push_back(builder.index({4, Pages::kOfSequence}, pages.table));
+  if (form.quantized) reads.insert(reads.end(), {k.scales, v.scales});
   Attention attention = attention_of(form, bounds, {});
   attention.paged = true;
   attention.page_tokens = page_tokens;
+  attention.quantized = form.quantized;
   const auto o = builder.output_activation(q_shape);
   list.add(builder.finish(name_of(form, bounds, {}), attention, reads,
                           {o, builder.output_measure({form.heads, bounds.q_tokens})}));
@@ -430,11 +454,23 @@ void add_paged_cases(CaseList& list) {
                            .causal = false,
                            .buckets = 32,
                            .max_distance = 128}};
+  const Values one{0, 1, 1, 2, 0, 0, 3, 4};
+  const Values few_and_chunks{0, 3, 3, 73, 0, 0, 74, 108};
   for (const Form& form : kPaged)
     for (const int32_t page_tokens : {48, 64})
-      for (const Values& queries :
-           {Values{0, 1, 1, 2, 0, 0, 3, 4}, Values{0, 3, 3, 73, 0, 0, 74, 108}})
+      for (const Values& queries : {one, few_and_chunks}) {
         add_paged_case(list, form, page_tokens, queries);
+        Form quantized = form;
+        quantized.quantized = true;
+        if (page_tokens == 48) add_paged_case(list, quantized, page_tokens, queries);
+      }
+  // Heads of no whole vectors, and the widest.
+  for (const int64_t head_dim : {24, 80, 256})
+    for (const Values& queries : {one, few_and_chunks}) {
+      Form wide{.heads = 2, .kv_heads = 1, .head_dim = head_dim};
+      wide.quantized = true;
+      add_paged_case(list, wide, 48, queries);
+    }
 }
 
 void add_attention_cases(CaseList& list) {
@@ -462,6 +498,24 @@ void add_attention_cases(CaseList& list) {
   add_paged_cases(list);
 }
 
+// Rows of several heads, one of which is all zeros.
+void add_quantized_cache_case(CaseList& list, int64_t heads, int64_t head_dim, const Values& slots,
+                              int64_t capacity) {
+  const int64_t tokens = std::ssize(slots);
+  const int64_t width = heads * head_dim;
+  CaseBuilder builder = list.builder();
+  Values rows = normal(list.random, tokens * width, 0.0, 3.0);
+  for (int64_t d = 0; d < head_dim; ++d) rows[static_cast<size_t>(width - 1 - d)] = 0;
+  const auto x = builder.activation({tokens, width}, rows);
+  const auto where = builder.index({tokens}, slots);
+  const auto cache =
+      builder.input({capacity, width}, DType::u8, integers(list.random, capacity * width, 0, 255));
+  const auto scales =
+      builder.measure({heads, capacity}, normal(list.random, heads * capacity, 1.0, 0.1));
+  list.add(builder.finish(fmt::format("{} x {} of {} in 8 bits", tokens, heads, head_dim),
+                          program::CacheWrite{.quantized = true}, {x, where}, {}, {cache, scales}));
+}
+
 void add_cache_cases(CaseList& list) {
   for (const int64_t tokens : {1, 3, 17})
     for (const int64_t width : {1, 16, 65}) {
@@ -477,6 +531,9 @@ void add_cache_cases(CaseList& list) {
       const auto cache = builder.activation({kCapacity, width});
       list.add(builder.finish(fmt::format("{} x {}", tokens, width), program::CacheWrite{},
                               {x, where}, {}, {cache}));
+      if (width == 1) continue;
+      for (const int64_t heads : {1, 4, 5})
+        add_quantized_cache_case(list, heads, width, slots, kCapacity);
     }
 }
 

@@ -68,27 +68,48 @@ void add_weighed(CaseList& list, const Layout& layout, bool views) {
 }
 
 // `spread`: of the log-probabilities, whose differences make small or steep margins.
-void add_pairs(CaseList& list, const Layout& layout, float beta, double spread) {
-  const std::string name = fmt::format("{} of {} segments, beta {}, spread {}", layout.used,
-                                       layout.segments, beta, spread);
+void add_pairs(CaseList& list, const Layout& layout, const program::Dpo& dpo, double spread) {
+  const std::string name = fmt::format("{}{} of {} segments, beta {}, spread {}",
+                                       dpo.form == base::PreferenceLoss::sigmoid
+                                           ? std::string()
+                                           : fmt::format("{}, ", base::word_of(dpo.form)),
+                                       layout.used, layout.segments, dpo.beta, spread);
   const Shape segments{layout.segments};
   const auto add_reads = [&](CaseBuilder& builder) {
-    return std::vector<TensorId>{
+    std::vector<TensorId> reads{
         builder.measure(segments, normal(list.random, layout.segments, -20.0, spread)),
         builder.measure(segments, normal(list.random, layout.segments, -20.0, spread)),
         builder.index({layout.segments, 2}, bounds_of(list, layout)),
         builder.measure({1}, {0.125})};
+    if (dpo.means) reads.push_back(builder.index({layout.segments, 2}, bounds_of(list, layout)));
+    return reads;
   };
   {
     CaseBuilder builder = list.builder();
     const auto reads = add_reads(builder);
     const auto measures = builder.output_measure({program::kPreferenceMeasureCount});
     const auto loss = builder.output_measure({1});
-    list.add(builder.finish(name, program::Dpo{beta}, reads, {measures, loss}));
+    list.add(builder.finish(name, dpo, reads, {measures, loss}));
   }
   CaseBuilder builder = list.builder();
   const auto reads = add_reads(builder);
-  list.add(builder.finish(name, program::DpoGrad{beta}, reads, {builder.output_measure(segments)}));
+  list.add(builder.finish(name,
+                          program::DpoGrad{dpo.beta, dpo.form, dpo.label_smoothing, dpo.means},
+                          reads, {builder.output_measure(segments)}));
+}
+
+// Each form of the loss once.
+void add_forms(CaseList& list, const Layout& layout) {
+  for (const auto& word : words_of(base::PreferenceLoss())) {
+    const bool is_smoothed =
+        word.value == base::PreferenceLoss::exo_pair || word.value == base::PreferenceLoss::robust;
+    add_pairs(list, layout,
+              {.beta = 0.25F,
+               .form = word.value,
+               .label_smoothing = is_smoothed ? 0.125F : 0.0F,
+               .means = base::compares_means(word.value)},
+              3.0);
+  }
 }
 
 // Sums of log-probabilities, from nearly certain answers to unlikely ones.
@@ -162,13 +183,15 @@ void add_cases(CaseList& list) {
   for (const Layout& layout : kLayouts) {
     for (const float scale : {1.0F, -1.0F}) add_sums(list, layout, scale);
     for (const bool views : {false, true}) add_weighed(list, layout, views);
-    add_pairs(list, layout, 0.1F, 1.0);
-    add_pairs(list, layout, 0.5F, 6.0);
+    add_pairs(list, layout, {.beta = 0.1F}, 1.0);
+    add_pairs(list, layout, {.beta = 0.5F}, 6.0);
     add_odds(list, layout, 0.1F, 3.0);
     add_odds(list, layout, 0.5F, 40.0);
     add_labels(list, layout, 0.1F, 1.0, 4.5);
     add_labels(list, layout, 0.5F, 6.0, -3.0);
   }
+  // At the end, since all cases draw from one sequence.
+  add_forms(list, kLayouts[0]);
 }
 
 }  // namespace

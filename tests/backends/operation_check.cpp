@@ -129,13 +129,15 @@ class Checks {
 
 }  // namespace
 
-void check_kind(Backend& backend, program::Kind kind, const MustRun& must_run, bool only_required) {
+void check_kind(Backend& backend, program::Kind kind, const MustRun& must_run, bool only_required,
+                const std::function<bool(const OperationCase&)>& is_chosen) {
   Checks checks(backend, must_run);
   std::set<std::string> seen;
   for (const Types& types : kAllTypes) {
     if (only_required && !types.required) continue;
     for (const OperationCase& operation_case : cases_of(kind, types))
-      if (seen.insert(operation_case.name + operation_case.types()).second)
+      if ((!is_chosen || is_chosen(operation_case)) &&
+          seen.insert(operation_case.name + operation_case.types()).second)
         checks.run_all_forms(operation_case, types);
   }
   checks.report(kind);

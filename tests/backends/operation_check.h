@@ -16,9 +16,10 @@ namespace snug::backends::test {
 using MustRun = std::function<bool(const OperationCase&)>;
 
 // Records failures of the current test and prints a line. `only_required`: leaves away the mixtures
-// of types that no program needs.
+// of types that no program needs. `is_chosen`: leaves away the other cases; empty: all are.
 void check_kind(Backend& backend, program::Kind kind, const MustRun& must_run,
-                bool only_required = false);
+                bool only_required = false,
+                const std::function<bool(const OperationCase&)>& is_chosen = {});
 
 // The declared table of the cuda backend: all, but products with a stored weight take the expansion
 // where there are many rows or one ends within a block.

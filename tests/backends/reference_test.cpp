@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <utility>
 
 #include "backends/reference/reference_backend.h"
@@ -67,6 +68,49 @@ TEST_F(Reference, cache_write_leaves_other_rows_alone) {
   const auto slots = b.index({3}, {2, -1, 0});
   const auto cache = f64(b, {4, 1}, {1, 2, 3, 4});
   expect_near(run(b.finish("", program::CacheWrite{}, {x, slots}, {}, {cache}))[0], {9, 2, 7, 4});
+}
+
+// Two heads of two: the largest magnitude of each becomes 127. 1.5 steps are rounded to even. Bytes
+// are read back without a sign.
+TEST_F(Reference, cache_write_in_8_bits_keeps_a_scale_for_each_head) {
+  CaseBuilder b = builder();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto x = f64(b, {3, 4}, {-254, 3, 0, 0, nan, 1, 63.5, -1.25, 5, 5, 5, 5});
+  const auto slots = b.index({3}, {1, 0, -1});
+  const auto cache = b.input({2, 4}, DType::u8, Values(8, 9));
+  const auto scales = f64(b, {2, 2}, {7, 7, 7, 7});
+  const auto outputs =
+      run(b.finish("", program::CacheWrite{.quantized = true}, {x, slots}, {}, {cache, scales}));
+  expect_near(outputs[0], {0, 0, 127, 256 - 2, 256 - 127, 2, 0, 0});
+  EXPECT_TRUE(std::isnan(outputs[1][0]));
+  expect_near({outputs[1][1], outputs[1][2], outputs[1][3]}, {2, 0.5, 0});
+}
+
+// What attention makes of these keys and values is what it makes of scale times number.
+TEST_F(Reference, attention_to_8_bits_is_that_to_what_they_stand_for) {
+  const program::Attention plain{.heads = 2, .kv_heads = 1, .head_dim = 2, .scale = 0.5F};
+  program::Attention quantized = plain;
+  quantized.quantized = true;
+  CaseBuilder full = builder();
+  const Values queries{0.1, -0.2, 0.3, 0.4, 0.5, -0.6, 0.7, 0.8};
+  const auto operands = [&](CaseBuilder& b, TensorId k, TensorId v) {
+    const auto bounds = b.index({1, 2}, {0, 2});
+    return std::vector<TensorId>{f64(b, {2, 4}, queries), k, v, bounds, bounds};
+  };
+  const auto outputs = [&](CaseBuilder& b) {
+    return std::vector<TensorId>{b.output_activation({2, 4}), b.output_measure({2, 2})};
+  };
+  const auto expected = run(full.finish(
+      "", plain,
+      operands(full, f64(full, {2, 2}, {-1.27, 0.5, 3, 2}), f64(full, {2, 2}, {1, -1, 0, 6.35})),
+      outputs(full)));
+  CaseBuilder coded = builder();
+  auto reads = operands(coded, coded.input({2, 2}, DType::u8, {256 - 127, 50, 30, 20}),
+                        coded.input({2, 2}, DType::u8, {10, 256 - 10, 0, 127}));
+  reads.push_back(f64(coded, {1, 2}, {0.01, 0.1}));
+  reads.push_back(f64(coded, {1, 2}, {0.1, 0.05}));
+  const auto found = run(coded.finish("", quantized, reads, outputs(coded)));
+  for (size_t i = 0; i < 2; ++i) expect_near(found[i], expected[i]);
 }
 
 TEST_F(Reference, norm_and_clip_factor) {

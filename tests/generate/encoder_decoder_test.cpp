@@ -40,6 +40,25 @@ class EncoderDecoderLogits : public ::testing::TestWithParam<std::string> {
     return std::span(logits_).subspan(static_cast<size_t>(row * kTokens + token) * vocab, vocab);
   }
 
+  // Of all tokens of two sequences, appended at once.
+  void expect_all_within(const formats::Recipe& recipe, double tolerance) {
+    engine::Inference inference(recipe, model_,
+                                {.sequences = 2,
+                                 .capacity = {kTokens, kEncoderTokens},
+                                 .prefill_tokens = 2 * kTokens,
+                                 .encoder_tokens = 2 * kEncoderTokens,
+                                 .all_logits = true});
+    engine::CachedForward forward(inference.executor(), inference.shape());
+    const std::vector<engine::SequencePart> parts{{0, ids(0), encoder_ids(0)},
+                                                  {1, ids(1), encoder_ids(1)}};
+    forward.prefill(parts);
+    for (int64_t row = 0; row < 2; ++row)
+      for (int64_t token = 0; token < kTokens; ++token)
+        EXPECT_LT(relative_error(forward.logits(row * kTokens + token), expected(row, token)),
+                  tolerance)
+            << row << " " << token;
+  }
+
   formats::Recipe recipe_;
   models::ModelSource model_;
   formats::SafetensorsFile golden_;
@@ -48,21 +67,11 @@ class EncoderDecoderLogits : public ::testing::TestWithParam<std::string> {
   std::vector<float> logits_;
 };
 
-TEST_P(EncoderDecoderLogits, OfAllTokensAtOnce) {
-  engine::Inference inference(recipe_, model_,
-                              {.sequences = 2,
-                               .capacity = {kTokens, kEncoderTokens},
-                               .prefill_tokens = 2 * kTokens,
-                               .encoder_tokens = 2 * kEncoderTokens,
-                               .all_logits = true});
-  engine::CachedForward forward(inference.executor(), inference.shape());
-  const std::vector<engine::SequencePart> parts{{0, ids(0), encoder_ids(0)},
-                                                {1, ids(1), encoder_ids(1)}};
-  forward.prefill(parts);
-  for (int64_t row = 0; row < 2; ++row)
-    for (int64_t token = 0; token < kTokens; ++token)
-      EXPECT_LT(relative_error(forward.logits(row * kTokens + token), expected(row, token)), 1e-4)
-          << row << " " << token;
+TEST_P(EncoderDecoderLogits, OfAllTokensAtOnce) { expect_all_within(recipe_, 1e-4); }
+
+// Those of the encoder too.
+TEST_P(EncoderDecoderLogits, OfKeysAndValuesIn8Bits) {
+  expect_all_within(golden_recipe(GetParam(), {"kv_cache_dtype=int8"}), 0.05);
 }
 
 // The encoder reads a sequence once; what follows needs its caches alone, which another sequence's

@@ -49,37 +49,39 @@ TEST(InferencePlan, TakesSmallerChunksInLessMemory) {
 
 // In all groups together: one sequence more would not fit.
 TEST(InferencePlan, PoolsOfServingTakeTheMemoryThatIsLeft) {
-  for (const std::string name : {"basic", "gemma3"}) {
-    const formats::Recipe recipe = golden_recipe(name);
-    const models::ModelSource model = runtime::open_model(recipe);
-    const auto served = [&](int64_t budget, const InferenceShape& shape) {
-      const auto backend =
-          backends::open_backend("cpu", {.threads = 1, .device_memory_bytes = budget});
-      return plan::assemble_serving({recipe, model.config, *backend, shape}, {});
-    };
-    const InferenceShape shape{
-        .sequences = 4, .capacity = 90, .prefill_tokens = 16, .page_tokens = 16};
-    const models::Stack stack = models::stack_of(model.config);
-    InferenceShape of_one = shape;
-    of_one.pages = plan::pages_of_sequences(shape, stack, 1);
-    const plan::PlannedServing most = served(int64_t{1} << 24, shape);
-    EXPECT_GT(most.held_sequences, 10);
-    EXPECT_LE(device_bytes(most), int64_t{1} << 24);
-    const plan::PlannedServing exactly = served(device_bytes(most), shape);
-    EXPECT_EQ(exactly.held_sequences, most.held_sequences);
-    const plan::PlannedServing fewer = served(device_bytes(most) - 1, shape);
-    EXPECT_EQ(fewer.held_sequences, most.held_sequences - 1);
-    int64_t bytes = 0;
-    for (const models::KeyPool& pool : most.job.key_pools) {
-      EXPECT_EQ(pool.pages, most.held_sequences * plan::pages_of_sequence(shape, pool.group));
-      bytes += pool.pages * 16 * plan::token_bytes(stack, pool.group, base::DType::f32);
+  for (const std::string name : {"basic", "gemma3"})
+    for (const std::string dtype : {"auto", "int8"}) {
+      const formats::Recipe recipe = golden_recipe(name, {"kv_cache_dtype=" + dtype});
+      const models::ModelSource model = runtime::open_model(recipe);
+      const auto served = [&](int64_t budget, const InferenceShape& shape) {
+        const auto backend =
+            backends::open_backend("cpu", {.threads = 1, .device_memory_bytes = budget});
+        return plan::assemble_serving({recipe, model.config, *backend, shape}, {});
+      };
+      const InferenceShape shape{
+          .sequences = 4, .capacity = 90, .prefill_tokens = 16, .page_tokens = 16};
+      const models::Stack stack = models::stack_of(model.config);
+      InferenceShape of_one = shape;
+      of_one.pages = plan::pages_of_sequences(shape, stack, 1);
+      const plan::PlannedServing most = served(int64_t{1} << 24, shape);
+      EXPECT_GT(most.held_sequences, 10);
+      EXPECT_LE(device_bytes(most), int64_t{1} << 24);
+      const plan::PlannedServing exactly = served(device_bytes(most), shape);
+      EXPECT_EQ(exactly.held_sequences, most.held_sequences);
+      const plan::PlannedServing fewer = served(device_bytes(most) - 1, shape);
+      EXPECT_EQ(fewer.held_sequences, most.held_sequences - 1);
+      int64_t bytes = 0;
+      for (const models::KeyPool& pool : most.job.key_pools) {
+        EXPECT_EQ(pool.pages, most.held_sequences * plan::pages_of_sequence(shape, pool.group));
+        bytes += pool.pages * 16 *
+                 plan::token_bytes(stack, pool.group, most.spec.shape, base::DType::f32);
+      }
+      int64_t caches = 0;
+      const program::Program& prefill = *most.job.find(program::ProgramName::prefill);
+      for (const program::Tensor& tensor : prefill.tensors)
+        if (tensor.role == program::Role::kv_cache) caches += tensor.bytes();
+      EXPECT_EQ(bytes, caches) << name << ", " << dtype;
     }
-    int64_t caches = 0;
-    const program::Program& prefill = *most.job.find(program::ProgramName::prefill);
-    for (const program::Tensor& tensor : prefill.tensors)
-      if (tensor.role == program::Role::kv_cache) caches += tensor.bytes();
-    EXPECT_EQ(bytes, caches) << name;
-  }
 }
 
 TEST(InferencePlan, RefusesWhatDoesNotFitAndNamesAChangeThatDoes) {

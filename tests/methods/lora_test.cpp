@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "base/error.h"
+#include "formats/recipe/recipe.h"
 #include "methods/update.h"
 #include "models/families/families.h"
 #include "models/forward/forward.h"
@@ -195,6 +198,41 @@ TEST(Lora, EachModuleHasItsSize) {
     EXPECT_EQ(module.r, rank_of(module.module));
 }
 
+LoraOptions options_of(const std::string& yaml) {
+  return lora_options(formats::parse_recipe("method: lora\nlora_r: 4\n" + yaml, "r.yaml"), 16);
+}
+
+// The sizes are those that PEFT 0.21 gives with the same keys.
+TEST(Lora, LayersAndPatternsSelectAsPeft) {
+  const LoraOptions options = options_of(
+      "target_modules: [q_proj, v_proj, down_proj]\nlayers_to_transform: [1, 11]\n"
+      "rank_pattern: {layers.1.self_attn.q_proj: 8, 'q_proj|down_proj': 2}\n"
+      "alpha_pattern: {v_proj: 3}\n");
+  const Program adapted = lora(forward(), options);
+  EXPECT_EQ(program::verify(adapted), std::vector<std::string>{});
+  std::map<std::string, std::pair<int64_t, double>> sizes;
+  for (const formats::LoraModule& module : adapted_modules(adapted.tensors))
+    sizes[module.module] = {module.r, lora_size(options, module.module).alpha};
+  const std::map<std::string, std::pair<int64_t, double>> expected{
+      {"model.layers.1.self_attn.q_proj", {8, 8}},  {"model.layers.1.self_attn.v_proj", {4, 3}},
+      {"model.layers.1.mlp.down_proj", {2, 8}},     {"model.layers.11.self_attn.q_proj", {2, 8}},
+      {"model.layers.11.self_attn.v_proj", {4, 3}}, {"model.layers.11.mlp.down_proj", {2, 8}}};
+  EXPECT_EQ(sizes, expected);
+}
+
+TEST(Lora, LayersAndPatternsThatSelectNothingAreRefused) {
+  const auto refusal = [](const std::string& yaml) {
+    return refusal_in(forward(), options_of(yaml));
+  };
+  EXPECT_NE(refusal("layers_to_transform: [2, 30]").find("layer 30 has no module"),
+            std::string::npos);
+  EXPECT_NE(refusal("rank_pattern: {qproj: 2}").find("rank_pattern: 'qproj' matches no module"),
+            std::string::npos);
+  EXPECT_THROW(options_of("rank_pattern: {q_proj: 2.5}"), base::UserError);
+  EXPECT_THROW(options_of("alpha_pattern: {q_proj: 0}"), base::UserError);
+  EXPECT_THROW(options_of("rank_pattern: {'q_proj(': 2}"), base::UserError);
+}
+
 TEST(Lora, ScalesAsPeft) {
   LoraOptions options;
   options.r = 16;
@@ -230,6 +268,34 @@ TEST(Update, BiasesOfExpertsDoNotDecayAndSinksDo) {
   EXPECT_EQ(decay_of("model.layers.0.input_layernorm.weight", {8}), 0.0F);
   EXPECT_GT(decay_of("model.layers.0.mlp.experts.down_proj", {4, 8, 8}), 0.0F);
   EXPECT_GT(decay_of("model.layers.0.self_attn.sinks", {4}), 0.0F);
+}
+
+// LoRA+: one number for each rate, made from the learning rate of the step.
+TEST(Update, LoraPlusHasItsRates) {
+  LoraOptions lora_options;
+  lora_options.target_modules = {"q_proj", "embed_tokens"};
+  const Program adapted = lora(forward(), lora_options);
+  std::vector<program::Tensor> trainables;
+  const auto ids = trainable_tensors(adapted);
+  for (const auto id : ids) trainables.push_back(adapted.tensor(id));
+  const Program program = update(trainables, random_sites(adapted, ids),
+                                 {.lora_b_rate = 16.0, .lora_embedding_rate = 0.25});
+  EXPECT_EQ(program::verify(program), std::vector<std::string>{});
+  std::map<std::string, int> counts;
+  for (const auto& operation : program.operations) {
+    if (operation.kind() != Kind::adamw) continue;
+    const std::string& weight = program.tensor(operation.updates[0]).name;
+    const std::string& rate = program.tensor(id_of(operation, program::AdamW::kLearningRate)).name;
+    const bool is_b = weight.ends_with("lora_B.weight");
+    const bool is_embedding = weight.find("lora_embedding") != std::string::npos;
+    EXPECT_EQ(rate, is_embedding ? "learning_rate.times_0.25"
+                    : is_b       ? "learning_rate.times_16"
+                                 : "learning_rate")
+        << weight;
+    ++counts[rate];
+  }
+  EXPECT_EQ(counts.size(), 3U);
+  EXPECT_EQ(count_kind(program, Kind::scale), 2);
 }
 
 TEST(Update, NormsAndBiasesDoNotDecay) {

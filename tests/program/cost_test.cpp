@@ -249,6 +249,10 @@ TEST(Cost, ElementwiseMovesItsTensors) {
       "tensor x (3, 8) bf16\ntensor s (3) i32\ntensor c (500, 8) bf16\n"
       "cache_write(x, s) updates (c)");
   EXPECT_EQ(write.bytes, 2.0 * 2 * 24 + 12);
+  const Cost quantized = cost_of(
+      "tensor x (3, 8) bf16\ntensor s (3) i32\ntensor c (500, 8) u8\ntensor n (2, 500) f32\n"
+      "cache_write(x, s) updates (c, n) {quantized}");
+  EXPECT_EQ(quantized.bytes, (2.0 + 1.0) * 24 + 12 + 3 * 2 * 4) << "with a scale for each head";
   const Cost transfer = cost_of("tensor x (3, 8) bf16\ny (3, 8) bf16 pinned_host = transfer(x)");
   EXPECT_EQ(transfer.bytes, 2.0 * 24);
   EXPECT_EQ(transfer.flops, 0);

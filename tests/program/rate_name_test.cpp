@@ -116,6 +116,14 @@ TEST(RateNames, OfProducts) {
   });
 }
 
+// Of keys and values in 8 bits, and their scales.
+std::string quantized_attention(const std::string& more) {
+  return "tensor q (4, 12) bf16\ntensor k (64, 6) u8\ntensor v (64, 6) u8\ntensor b (4, 2) i32\n"
+         "tensor s (2, 64) f32\no (4, 12) bf16, lse (4, 4) f32 = attention(q, k, v, b, b, s, s) "
+         "{heads 4, kv_heads 2, head_dim 3, causal, quantized" +
+         more + "}";
+}
+
 TEST(RateNames, OfAttention) {
   const std::string own = "attention bf16 bf16 bf16 > bf16 f32";
   const std::string grad = "attention_grad f16 f16 f16 f16 f16 f32 > f16 f16 f16";
@@ -126,6 +134,8 @@ TEST(RateNames, OfAttention) {
       {attention("64", ", kernel few_queries 64, alibi_scale 1"), own + " adjusted few"},
       {attention("4", ", kernel tensor_cores splits 2"), own + " cached on tensor cores"},
       {attention("4", ", kernel library, softcap 50"), own + " cached by library adjusted"},
+      {quantized_attention(""), own + " cached quantized"},
+      {quantized_attention(", softcap 50"), own + " cached adjusted quantized"},
       {attention_grad(""), grad},
       {attention_grad(", kernel tensor_cores few_keys 64, softcap 50, dense q"),
        grad + " on tensor cores adjusted copied few"},
@@ -186,8 +196,8 @@ TEST(RateNames, HaveEachPartOfTheForm) {
   forms[7].algorithm = ProductAlgorithm::wide;
   for (bool RateForm::*flag :
        {&RateForm::between_hosts, &RateForm::stochastic, &RateForm::cached, &RateForm::by_library,
-        &RateForm::tensor_cores, &RateForm::online, &RateForm::adjusted, &RateForm::copied,
-        &RateForm::few, &RateForm::on_host}) {
+        &RateForm::tensor_cores, &RateForm::online, &RateForm::adjusted, &RateForm::quantized,
+        &RateForm::copied, &RateForm::few, &RateForm::on_host}) {
     forms.push_back(bare);
     forms.back().*flag = true;
   }

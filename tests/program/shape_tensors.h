@@ -44,6 +44,13 @@ tensor dv (8, 2) bf16
 tensor lse (2, 8) f32
 tensor lse64 (2, 8) f64
 tensor lse16 (2, 8) bf16
+tensor k8 (8, 2) u8
+tensor v8 (8, 2) u8
+tensor k_scales (1, 8) f32
+tensor v_scales (1, 8) f32
+tensor cache8 (32, 4) u8
+tensor cache_scales (2, 32) f32
+tensor three_scales (3, 32) f32
 tensor losses (8) f32
 tensor sinks (2) bf16
 tensor one (1) f32

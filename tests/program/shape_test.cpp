@@ -171,6 +171,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 #define SNUG_HEADS "{heads 2, kv_heads 1, head_dim 2}"
 #define SNUG_PAGED "{heads 2, kv_heads 1, head_dim 2, paged, page_tokens"
+#define SNUG_QUANTIZED "{heads 2, kv_heads 1, head_dim 2, quantized"
 #define SNUG_BIASED "{heads 2, kv_heads 1, head_dim 2, relative_bias, max_distance"
 INSTANTIATE_TEST_SUITE_P(
     Attention, ShapeRules,
@@ -226,6 +227,19 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"y, lse = attention(x, k, v, bounds, bounds, bounds) " SNUG_PAGED
              " 4, segment_tokens 8}",
              "is paged and has segment_tokens"},
+        Case{"y, lse = attention(x, k8, v8, bounds, bounds, k_scales, v_scales) " SNUG_QUANTIZED
+             "}",
+             ""},
+        Case{"y, lse = attention(x, k8, v8, bounds, bounds, bounds, k_scales, "
+             "v_scales) " SNUG_QUANTIZED ", paged, page_tokens 4}",
+             ""},
+        Case{"y, lse = attention(x, k8, v8, bounds, bounds) " SNUG_QUANTIZED "}",
+             "has 5 reads, expected 7"},
+        Case{"y, lse = attention(x, k, v8, bounds, bounds, k_scales, v_scales) " SNUG_QUANTIZED "}",
+             "k 'k' is bf16, expected u8"},
+        Case{"y, lse = attention(x, k8, v8, bounds, bounds) " SNUG_HEADS, "k 'k8' is u8"},
+        Case{"y, lse = attention(x, k8, v8, bounds, bounds, k_scales, lse) " SNUG_QUANTIZED "}",
+             "v_scales 'lse' has shape (2, 8), expected (1, 8)"},
         Case{"sinks = attention_sink_grad(x, y, lse, sinks)", ""},
         Case{"sinks = attention_sink_grad(x, y, losses, sinks)",
              "lse 'losses' has shape (8), expected (2, 8)"},
@@ -244,6 +258,15 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"y, dk, dv = attention_grad(x, x, k, v, y, losses, bounds, bounds) " SNUG_HEADS,
              "lse 'losses' has shape (8), expected (2, 8)"},
         Case{"cache_write(x, ids) updates (cache)", ""},
+        Case{"cache_write(x, ids) updates (cache8, cache_scales) {quantized}", ""},
+        Case{"cache_write(x, ids) updates (cache8) {quantized}", "has 1 update, expected 2"},
+        Case{"cache_write(x, ids) updates (cache, cache_scales) {quantized}",
+             "cache 'cache' is bf16, expected u8"},
+        Case{"cache_write(x, ids) updates (cache8)", "cache 'cache8' is u8, expected f32"},
+        Case{"cache_write(x, ids) updates (cache8, k_scales) {quantized}",
+             "scales 'k_scales' has shape (1, 8), expected (1, 32)"},
+        Case{"cache_write(x, ids) updates (cache8, three_scales) {quantized}",
+             "has rows that are no whole heads"},
         Case{"cache_write(x, ids) updates (cache32)", "cache 'cache32' is f32, expected bf16"},
         Case{"cache_write(wide, ids) updates (cache)", "cache 'cache' has shape (32, 4), expected"},
         Case{"cache_write(x, ids4) updates (cache)", "slots 'ids4' has shape (4), expected (8)"}));

@@ -66,6 +66,7 @@ plan::TrainingSpec curve_spec(const Json& settings) {
   update.epsilon = settings.value("adam_epsilon", update.epsilon);
   update.decay_rate = settings.value("decay_rate", update.decay_rate);
   update.clip_threshold = settings.value("clip_threshold", update.clip_threshold);
+  update.lora_b_rate = settings.value("loraplus_lr_ratio", update.lora_b_rate);
   update.muon.momentum = settings.value("muon_momentum", update.muon.momentum);
   update.muon.steps = settings.value("ns_steps", update.muon.steps);
   if (is_fp16(settings))
@@ -223,13 +224,15 @@ INSTANTIATE_TEST_SUITE_P(All, Fp16Curves,
 
 INSTANTIATE_TEST_SUITE_P(
     All, Curves,
-    ::testing::Combine(
-        ::testing::ValuesIn(golden_backends()),
-        ::testing::Values("curve_lora", "curve_lora_accumulated", "curve_qlora", "curve_full",
-                          "curve_full_accumulated", "curve_full_frozen", "curve_lora_lion",
-                          "curve_lora_adafactor", "curve_full_lion", "curve_full_adafactor",
-                          "curve_lora_muon", "curve_full_muon", "curve_dora", "curve_prompt",
-                          "curve_prompt_v2", "curve_mixtral_balanced", "curve_qwen3_moe_balanced")),
+    ::testing::Combine(::testing::ValuesIn(golden_backends()),
+                       ::testing::Values("curve_lora", "curve_lora_accumulated", "curve_qlora",
+                                         "curve_full", "curve_full_accumulated",
+                                         "curve_full_frozen", "curve_lora_lion",
+                                         "curve_lora_adafactor", "curve_full_lion",
+                                         "curve_full_adafactor", "curve_lora_muon",
+                                         "curve_loraplus", "curve_full_muon", "curve_dora",
+                                         "curve_prompt", "curve_prompt_v2",
+                                         "curve_mixtral_balanced", "curve_qwen3_moe_balanced")),
     name_of);
 
 // All weights and LoRA of each; of two mixtures all weights alone.

@@ -75,6 +75,15 @@ class PairsCase {
       EXPECT_NEAR(measured[i], measures[i], bound * std::max(1.0F, std::abs(measures[i])))
           << names[i];
   }
+  double gradient_norm() {
+    double sum = 0;
+    for (const auto& tensor : golden_.tensors())
+      if (const std::string prefix = "grad.base_model.model."; tensor.name.starts_with(prefix))
+        for (const double value :
+             values_of(executor(), program::gradient_name(tensor.name.substr(prefix.size()))))
+          sum += value * value;
+    return std::sqrt(sum);
+  }
   void expect_gradients(double bound) {
     int compared = 0;
     const std::string prefix = is_full() ? "grad." : "grad.base_model.model.";
@@ -92,6 +101,13 @@ class PairsCase {
 
  private:
   int64_t max_length() const { return settings_["max_length"]; }
+  // From the first token of each sequence that carries loss to its end.
+  static std::vector<int32_t> answers_of(std::vector<int32_t> bounds,
+                                         const std::vector<int32_t>& targets) {
+    for (size_t i = 0; i < bounds.size(); i += 2)
+      while (bounds[i] < bounds[i + 1] && targets[static_cast<size_t>(bounds[i])] < 0) ++bounds[i];
+    return bounds;
+  }
   // A bias of keys moves all scores of a query alike, but for what is rotated: its gradient is a
   // small difference.
   static double bound_of(const std::string& name, double bound) {
@@ -145,7 +161,11 @@ class PairsCase {
       std::memcpy(executor().tensor(program, program::host_name(name)).data, values.data(),
                   values.size() * sizeof(int32_t));
     };
-    give(program::kAnswerBoundsName, [&] { return bounds_of("answers"); });
+    give(program::kAnswerBoundsName, [&] {
+      return golden_.find("answers") != nullptr
+                 ? bounds_of("answers")
+                 : answers_of(bounds_of("bounds"), part("targets", tokens));
+    });
     give(program::kLabelsName, [&] { return part("labels", 1); });
     const std::string name = program::host_name(program::kReferenceName);
     if (!executor().has(program, name)) return;
@@ -200,6 +220,26 @@ TEST_P(Preference, LossMeasuresAndEveryGradientAreTrls) {
         pairs.expect_gradients(1e-5);
       }
     }
+}
+
+// Each loss_type of dpo, on the pairs of its golden.
+TEST_P(Preference, EveryLossOfPairsIsTrls) {
+  std::ifstream stream("tests/goldens/dpo_losses.json");
+  const auto losses = nlohmann::json::parse(stream);
+  ASSERT_EQ(losses.size(), 12U);
+  for (const auto& golden : losses) {
+    const std::string word = golden["loss_type"];
+    SCOPED_TRACE(word);
+    plan::TrainingSpec spec = spec_with(ReferenceModel::kept);
+    spec.objective.loss = base::from_word<base::PreferenceLoss>(word).value();
+    spec.objective.label_smoothing = golden["label_smoothing"];
+    PairsCase pairs(GetParam(), spec);
+    pairs.run_step();
+    const double loss = golden["loss"];
+    const double norm = golden["grad_norm"];
+    EXPECT_NEAR(values_of(pairs.executor(), "loss")[0], loss, 1e-5 * std::max(1.0, loss));
+    EXPECT_NEAR(pairs.gradient_norm(), norm, 1e-5 * std::max(1.0, norm));
+  }
 }
 
 // Of all weights: the head's gradient is a sum over rows, each weighed by what its sequence counts,

@@ -16,10 +16,13 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-std::vector<std::string> words(const fs::path& output, const std::string& more = "") {
-  return joined({"train", "examples/wordnet/dpo.yaml", "max_steps=6", "compute_dtype=fp32",
-                 "threads=1", "output_dir=" + output.string()},
-                words_of(more));
+// The example's recipe on fewer rows and, unless `more` says otherwise, on the pairs of `data`.
+std::vector<std::string> words(const fs::path& data, const fs::path& output,
+                               const std::string& more = "") {
+  return joined(
+      {"train", "examples/wordnet/dpo.yaml", "max_steps=6", "per_device_train_batch_size=2",
+       "compute_dtype=fp32", "threads=1", "data=" + data.string(), "output_dir=" + output.string()},
+      words_of(more));
 }
 
 std::vector<Json> metrics_of(const fs::path& output) {
@@ -31,8 +34,13 @@ std::vector<Json> metrics_of(const fs::path& output) {
 
 class PreferenceRuns : public ::testing::Test {
  protected:
+  // The pass that keeps log-probabilities goes through all there are.
+  void SetUp() override { first_pairs("first.jsonl", 40); }
+  std::vector<std::string> words_for(const std::string& output, const std::string& more) const {
+    return words(folder_ / "first.jsonl", folder_ / output, more);
+  }
   BinaryRun run(const std::string& output, const std::string& more = "") {
-    return run_snug(words(folder_ / output, more));
+    return run_snug(words_for(output, more));
   }
   std::string adapter(const std::string& output) const {
     return contents_of(folder_ / output / "adapter/adapter_model.safetensors");
@@ -42,6 +50,15 @@ class PreferenceRuns : public ::testing::Test {
     EXPECT_EQ(refused.exit_code, 2) << refused.output();
     EXPECT_FALSE(fs::exists(folder_ / "refused"));
     return refused.last_line();
+  }
+
+  // A file of the example's first pairs.
+  std::string first_pairs(const std::string& name, int count) const {
+    const std::string all = contents_of("examples/wordnet/preferences.jsonl");
+    size_t end = 0;
+    for (int i = 0; i < count; ++i) end = all.find('\n', end) + 1;
+    folder_.write(name, all.substr(0, end));
+    return (folder_ / name).string();
   }
 
   // A file of the example's last pairs, whose numbers there are others than here.
@@ -57,7 +74,8 @@ class PreferenceRuns : public ::testing::Test {
 };
 
 TEST_F(PreferenceRuns, learn_which_of_two_answers_is_preferred) {
-  const BinaryRun result = run("run", "max_steps=40 compute_dtype=auto threads=0");
+  const BinaryRun result =
+      run_snug({"train", "examples/wordnet/dpo.yaml", "output_dir=" + (folder_ / "run").string()});
   ASSERT_EQ(result.exit_code, 0) << result.output();
   const std::vector<Json> lines = metrics_of(folder_ / "run");
   ASSERT_EQ(lines.size(), 40U);
@@ -108,7 +126,7 @@ TEST_F(PreferenceRuns, plan_the_pass_that_keeps_log_probabilities) {
   EXPECT_GT(measured["reference"]["seconds"].get<double>(), 0);
   EXPECT_NE(kept.output().find("\nreference "), std::string::npos) << kept.output();
   // Planned without the data nobody knows how often it runs; other jobs have no such pass.
-  std::vector<std::string> planned = words(folder_ / "kept", more + " data=/nowhere --json");
+  std::vector<std::string> planned = words_for("kept", more + " data=/nowhere --json");
   planned[0] = "plan";
   const Json without = Json::parse(run_snug(planned).out);
   EXPECT_TRUE(without["reference"]["seconds"].is_null());
@@ -119,13 +137,13 @@ TEST_F(PreferenceRuns, plan_the_pass_that_keeps_log_probabilities) {
 }
 
 TEST_F(PreferenceRuns, do_not_depend_on_the_micro_batch) {
-  ASSERT_EQ(run("four").exit_code, 0);
-  ASSERT_EQ(run("one", "per_device_train_batch_size=1 gradient_accumulation_steps=4").exit_code, 0);
-  const auto four = metrics_of(folder_ / "four");
+  ASSERT_EQ(run("two").exit_code, 0);
+  ASSERT_EQ(run("one", "per_device_train_batch_size=1 gradient_accumulation_steps=2").exit_code, 0);
+  const auto two = metrics_of(folder_ / "two");
   const auto one = metrics_of(folder_ / "one");
   for (size_t i = 0; i < 6; ++i) {
-    EXPECT_NEAR(four[i]["loss"].get<double>(), one[i]["loss"].get<double>(), 1e-4);
-    EXPECT_NEAR(four[i]["logps/chosen"].get<double>(), one[i]["logps/chosen"].get<double>(), 1e-3);
+    EXPECT_NEAR(two[i]["loss"].get<double>(), one[i]["loss"].get<double>(), 1e-4);
+    EXPECT_NEAR(two[i]["logps/chosen"].get<double>(), one[i]["logps/chosen"].get<double>(), 1e-3);
   }
 }
 
@@ -163,7 +181,7 @@ TEST_F(PreferenceRuns, notice_damage_of_what_was_kept) {
 TEST_F(PreferenceRuns, evaluate_pairs) {
   for (const std::string more : {"", "precompute_ref_log_probs=true"}) {
     const std::string name = more.empty() ? "off" : "kept";
-    const BinaryRun result = run(name, more + " eval_data=" + last_pairs(40) + " eval_steps=3");
+    const BinaryRun result = run(name, more + " eval_data=" + last_pairs(16) + " eval_steps=3");
     ASSERT_EQ(result.exit_code, 0) << result.output();
     int evaluations = 0;
     for (const Json& line : metrics_of(folder_ / name)) {
@@ -197,8 +215,8 @@ TEST_F(PreferenceRuns, on_two_ranks_are_those_of_one) {
     const std::string name = more.empty() ? "off" : "kept";
     const std::string start = more + "eval_data=" + last_pairs(7) +
                               " eval_steps=2 lr_scheduler_type=constant save_steps=2 max_steps=4 ";
-    ASSERT_EQ(run(name + "-one", start + "per_device_train_batch_size=4").exit_code, 0);
-    const std::string two = start + "per_device_train_batch_size=2 devices=2 strategy=full_shard ";
+    ASSERT_EQ(run(name + "-one", start).exit_code, 0);
+    const std::string two = start + "per_device_train_batch_size=1 devices=2 strategy=full_shard ";
     const BinaryRun whole = run(name + "-two", two);
     ASSERT_EQ(whole.exit_code, 0) << whole.output();
     ASSERT_EQ(run(name + "-parts", two + "max_steps=2").exit_code, 0);
@@ -246,7 +264,10 @@ TEST_F(PreferenceRuns, refuse_what_does_not_go_with_pairs) {
   // As many as the model has positions.
   EXPECT_NE(refusal("max_length=auto").find("max_length=512"), std::string::npos);
   EXPECT_NE(refusal("max_segments=3").find("multiple of 2"), std::string::npos);
-  EXPECT_NE(refusal("loss_type=ipo").find("loss_type: sigmoid"), std::string::npos);
+  EXPECT_NE(refusal("loss_type=aot").find("loss_type: sigmoid"), std::string::npos);
+  EXPECT_NE(refusal("loss_type=exo_pair").find("label_smoothing=0.001"), std::string::npos);
+  EXPECT_NE(refusal("loss_type=ipo label_smoothing=0.1").find("ipo does not use"),
+            std::string::npos);
   for (const char* key : {"roles_to_train=user", "train_on_turns=last"})
     EXPECT_NE(refusal(key).find("compares all that follows the prompt"), std::string::npos) << key;
   EXPECT_NE(refusal("model=tests/goldens/mixtral/model output_router_logits=true")
@@ -262,18 +283,18 @@ TEST_F(PreferenceRuns, refuse_what_does_not_go_with_pairs) {
 
 TEST_F(PreferenceRuns, learn_the_odds_of_answers) {
   const std::string start =
-      "objective=orpo beta=0.5 lr_scheduler_type=constant eval_steps=3 eval_data=" + last_pairs(20);
-  const BinaryRun first = run("four", start);
+      "objective=orpo beta=0.5 lr_scheduler_type=constant eval_steps=3 eval_data=" + last_pairs(12);
+  const BinaryRun first = run("two", start);
   ASSERT_EQ(first.exit_code, 0) << first.output();
   ASSERT_EQ(
-      run("one", start + " per_device_train_batch_size=1 gradient_accumulation_steps=4").exit_code,
+      run("one", start + " per_device_train_batch_size=1 gradient_accumulation_steps=2").exit_code,
       0);
-  const std::vector<Json> four = metrics_of(folder_ / "four");
+  const std::vector<Json> two = metrics_of(folder_ / "two");
   const std::vector<Json> one = metrics_of(folder_ / "one");
-  ASSERT_EQ(four.size(), 8U);  // six steps and two evaluations
-  for (size_t i = 0; i < four.size(); ++i) {
-    const std::string of = four[i].contains("eval_loss") ? "eval_" : "";
-    const auto value = [&](const std::string& name) { return four[i].at(of + name).get<double>(); };
+  ASSERT_EQ(two.size(), 8U);  // six steps and two evaluations
+  for (size_t i = 0; i < two.size(); ++i) {
+    const std::string of = two[i].contains("eval_loss") ? "eval_" : "";
+    const auto value = [&](const std::string& name) { return two[i].at(of + name).get<double>(); };
     EXPECT_NEAR(value("loss"), value("nll_loss") - 0.5 * value("log_odds_ratio"), 1e-5);
     EXPECT_NEAR(value("rewards/chosen"), 0.5 * value("logps/chosen"), 1e-5);
     EXPECT_NEAR(value("rewards/margins"), value("rewards/chosen") - value("rewards/rejected"),
@@ -283,14 +304,15 @@ TEST_F(PreferenceRuns, learn_the_odds_of_answers) {
       EXPECT_NEAR(value(name), one[i].at(of + name).get<double>(), 1e-4) << of << name;
   }
   // What the run wrote of itself makes the same run.
-  const BinaryRun again = run_snug({"train", (folder_ / "four/recipe.yaml").string(),
+  const BinaryRun again = run_snug({"train", (folder_ / "two/recipe.yaml").string(),
                                     "output_dir=" + (folder_ / "again").string()});
   ASSERT_EQ(again.exit_code, 0) << again.output();
-  EXPECT_EQ(adapter("again"), adapter("four"));
+  EXPECT_EQ(adapter("again"), adapter("two"));
   // Keys of the file that another objective has no use for are not the run's.
   folder_.write("kept.yaml",
                 contents_of("examples/wordnet/dpo.yaml") + "\nprecompute_ref_log_probs: true\n");
-  const std::string quick = "objective=orpo max_steps=1 threads=1 output_dir=";
+  const std::string quick =
+      "objective=orpo max_steps=1 per_device_train_batch_size=1 threads=1 output_dir=";
   const BinaryRun kept = run_snug(joined({"train", (folder_ / "kept.yaml").string()},
                                          words_of(quick + (folder_ / "kept").string())));
   ASSERT_EQ(kept.exit_code, 0) << kept.output();
@@ -305,8 +327,9 @@ TEST_F(PreferenceRuns, learn_the_odds_of_answers) {
 
 // The example's pairs, unpaired; what is learned moves what is measured of both labels apart.
 TEST_F(PreferenceRuns, learn_whether_an_answer_is_desirable) {
-  const std::string start =
-      "objective=kto lr_scheduler_type=constant eval_steps=3 eval_data=" + last_pairs(20) + " ";
+  const std::string few = first_pairs("few.jsonl", 10);
+  const std::string start = "objective=kto lr_scheduler_type=constant eval_steps=3 data=" + few +
+                            " eval_data=" + few + " ";
   const BinaryRun first = run("off", start);
   ASSERT_EQ(first.exit_code, 0) << first.output();
   EXPECT_NE(first.output().find("of them desirable"), std::string::npos) << first.output();

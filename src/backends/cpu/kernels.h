@@ -10,6 +10,7 @@
 #pragma once
 
 #include "backends/cpu/attention/kernels/attention.h"
+#include "backends/cpu/attention/kernels/key_codes.h"
 #include "backends/cpu/attention/kernels/online_softmax.h"
 #include "backends/cpu/attention/kernels/rope.h"
 #include "backends/cpu/attention/kernels/softmax.h"
@@ -47,6 +48,7 @@ namespace snug::backends::cpu {
   X(FewRowsKernels, few_rows)             \
   X(GeluMulKernels, gelu_mul)             \
   X(GemmKernels, gemm)                    \
+  X(KeyCodesKernels, key_codes)           \
   X(LayerNormKernels, layer_norm)         \
   X(LionKernels, lion)                    \
   X(MuonKernels, muon)                    \

@@ -20,13 +20,19 @@ constexpr T sigmoid_of_minus(T x) {
   return (x < T{0} ? T{1} : small) / (T{1} + small);
 }
 
-// The log-probabilities of a pair's answers under the trained model and under the reference model.
+// The log-probabilities of a pair's answers under the trained model and under the reference model,
+// and by how many tokens a loss divides them.
 template <typename T>
 struct AnswerPair {
   T chosen;
   T rejected;
   T reference_chosen;
   T reference_rejected;
+  T chosen_tokens = T{1};
+  T rejected_tokens = T{1};
+
+  constexpr T chosen_score() const { return (chosen - reference_chosen) / chosen_tokens; }
+  constexpr T rejected_score() const { return (rejected - reference_rejected) / rejected_tokens; }
 
   constexpr T chosen_reward(T beta) const { return beta * (chosen - reference_chosen); }
   constexpr T rejected_reward(T beta) const { return beta * (rejected - reference_rejected); }

@@ -11,6 +11,7 @@
 #include <limits>
 #include <optional>
 
+#include "backends/formulas/key_codes.h"
 #include "backends/note_extent.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
@@ -101,6 +102,38 @@ class KeyRows {
   int64_t pool_pages_ = 0;
 };
 
+// Keys or values: numbers of some float type, or of 8 bits that a scale of their row and head
+// multiplies.
+template <typename T>
+class KeyHeads {
+ public:
+  KeyHeads(const Attention& attention, const Buffer& rows, const Buffer* scales)
+      : head_dim_(attention.head_dim), rows_(rows), scales_(scales) {}
+  T at(int64_t row, int64_t head, int64_t d) const {
+    const int64_t column = head * head_dim_ + d;
+    if (scales_ == nullptr) return Floats<T>(rows_).at(row, column);
+    return static_cast<T>(rows_.as<const int8_t>()[offset_of(rows_, row, column)]);
+  }
+  T scale(int64_t row, int64_t head) const {
+    return scales_ == nullptr ? T{1} : Floats<T>(*scales_).at(head, row);
+  }
+  // The dot product of a head of query i and a head of a row.
+  T dot(const Floats<T>& q, int64_t i, int64_t q_head, int64_t row, int64_t head) const {
+    T sum = 0;
+    if (scales_ == nullptr)
+      return add_products(sum, line_across(q.buffer(), i, q_head * head_dim_),
+                          line_across(rows_, row, head * head_dim_), head_dim_);
+    for (int64_t d = 0; d < head_dim_; ++d)
+      sum += q.at(i, q_head * head_dim_ + d) * at(row, head, d);
+    return scale(row, head) * sum;
+  }
+
+ private:
+  int64_t head_dim_;
+  const Buffer& rows_;
+  const Buffer* scales_;
+};
+
 // The dot product of head `head_a` of row i of a and head `head_b` of row j of b.
 template <typename T>
 struct Heads {
@@ -161,8 +194,11 @@ void attend(const SegmentView<Attention>& segment, const KeyRows& rows,
             const Invocation& invocation, int64_t i, int64_t head) {
   const Attention& attention = segment.attention;
   const Floats<T> q(invocation[Attention::kQ]);
-  const Floats<T> k(invocation[Attention::kK]);
-  const Floats<T> v(invocation[Attention::kV]);
+  const bool is_quantized = attention.quantized;
+  const KeyHeads<T> k(attention, invocation[Attention::kK],
+                      is_quantized ? &invocation[Attention::kKScales] : nullptr);
+  const KeyHeads<T> v(attention, invocation[Attention::kV],
+                      is_quantized ? &invocation[Attention::kVScales] : nullptr);
   const Floats<T> o(invocation[Attention::kO]);
   const std::span<T> scores = scratch<T>(invocation);
   const int64_t kv_head = head / (attention.heads / attention.kv_heads);
@@ -172,7 +208,7 @@ void attend(const SegmentView<Attention>& segment, const KeyRows& rows,
   const T sink = attention.sinks ? Floats<T>(invocation[Attention::kSinks])[head] : no_score;
   T largest = sink;
   for (int64_t j = seen.begin; j < seen.end; ++j) {
-    const T product = Heads<T>{attention.head_dim}.dot(q, i, head, k, rows.at(j), kv_head);
+    const T product = k.dot(q, i, head, rows.at(j), kv_head);
     const T score = score_of(segment, invocation, product, i, j, head).value;
     scores[static_cast<size_t>(j)] = score;
     largest = std::max(largest, score);
@@ -187,7 +223,8 @@ void attend(const SegmentView<Attention>& segment, const KeyRows& rows,
   for (int64_t d = 0; d < attention.head_dim; ++d) {
     T value = 0;
     for (int64_t j = seen.begin; j < seen.end; ++j)
-      value += scores[static_cast<size_t>(j)] * v.at(rows.at(j), kv_head * attention.head_dim + d);
+      value += scores[static_cast<size_t>(j)] * v.scale(rows.at(j), kv_head) *
+               v.at(rows.at(j), kv_head, d);
     o.set(i, head * attention.head_dim + d, value / sum);
   }
 }
@@ -355,16 +392,47 @@ int64_t scratch_elements(const AttentionGrad& grad, const program::OperationView
   return 2 * grad.head_dim + sums;
 }
 
+// Turns one head of a row into numbers of 8 bits and their scale.
 template <typename T>
-void run(const program::CacheWrite&, const Invocation& invocation) {
+void quantize_head(const Floats<T>& x, int64_t t, int64_t slot, int64_t head,
+                   const Invocation& invocation) {
+  const Buffer& cache = invocation[program::CacheWrite::kCache];
+  const Floats<float> scales(invocation[program::CacheWrite::kScales]);
+  const int64_t width = x.columns() / scales.rows();
+  float largest = 0.0F;
+  bool is_finite = true;
+  for (int64_t d = 0; d < width; ++d) {
+    const auto value = static_cast<float>(x.at(t, head * width + d));
+    is_finite = is_finite && std::isfinite(value);
+    largest = std::max(largest, std::abs(value));
+  }
+  const bool is_zero = largest < kLeastMagnitude;
+  const float inverse = is_zero ? 0.0F : kLargestCode / largest;
+  for (int64_t d = 0; d < width; ++d) {
+    const float value = is_finite ? static_cast<float>(x.at(t, head * width + d)) : 0.0F;
+    cache.as<int8_t>()[offset_of(cache, slot, head * width + d)] =
+        static_cast<int8_t>(std::nearbyint(value * inverse));
+  }
+  const float scale = is_zero ? 0.0F : largest / kLargestCode;
+  scales.set(head, slot, is_finite ? scale : std::numeric_limits<float>::quiet_NaN());
+}
+
+template <typename T>
+void run(const program::CacheWrite& write, const Invocation& invocation) {
   const Floats<T> x(invocation[program::CacheWrite::kX]);
   const Integers slots(invocation[program::CacheWrite::kSlots]);
-  const Floats<T> cache(invocation[program::CacheWrite::kCache]);
+  const Buffer& cache = invocation[program::CacheWrite::kCache];
   note_rows(invocation, program::CacheWrite::kSlots);
   for (int64_t t = 0; t < x.rows(); ++t) {
     if (slots[t] < 0) continue;
-    SNUG_CHECK(slots[t] < cache.rows(), "slot {} of {}", slots[t], cache.rows());
-    for (int64_t j = 0; j < x.columns(); ++j) cache.set(slots[t], j, x.at(t, j));
+    SNUG_CHECK(slots[t] < cache.shape.rows(), "slot {} of {}", slots[t], cache.shape.rows());
+    if (write.quantized) {
+      const int64_t heads = invocation[program::CacheWrite::kScales].shape.rows();
+      for (int64_t head = 0; head < heads; ++head) quantize_head(x, t, slots[t], head, invocation);
+    } else {
+      const Floats<T> rows(cache);
+      for (int64_t j = 0; j < x.columns(); ++j) rows.set(slots[t], j, x.at(t, j));
+    }
   }
 }
 

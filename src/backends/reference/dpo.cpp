@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <array>
+#include <optional>
 
-#include "backends/formulas/answer_pair.h"
+#include "backends/formulas/preference_loss.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
 #include "program/kinds/loss/dpo.h"
@@ -15,22 +17,43 @@ using program::DpoGrad;
 template <typename T, typename Struct>
 class Pairs {
  public:
-  explicit Pairs(const Struct&, const Invocation& invocation)
-      : policy_(invocation[Struct::kPolicy]),
+  Pairs(const Struct& dpo, const Invocation& invocation)
+      : dpo_(dpo),
+        policy_(invocation[Struct::kPolicy]),
         reference_(invocation[Struct::kReference]),
-        bounds_(invocation[Struct::kBounds]) {}
+        bounds_(invocation[Struct::kBounds]) {
+    if (dpo.means) answers_.emplace(invocation[Struct::kAnswers]);
+  }
 
   int64_t count() const { return policy_.count() / 2; }
   bool is_there(int64_t pair) const { return bounds_[4 * pair] < bounds_[4 * pair + 1]; }
   AnswerPair<T> at(int64_t pair) const {
-    return {policy_[2 * pair], policy_[2 * pair + 1], reference_[2 * pair],
-            reference_[2 * pair + 1]};
+    AnswerPair<T> found{policy_[2 * pair], policy_[2 * pair + 1], reference_[2 * pair],
+                        reference_[2 * pair + 1]};
+    if (answers_) {
+      found.chosen_tokens = tokens(2 * pair);
+      found.rejected_tokens = tokens(2 * pair + 1);
+    }
+    return found;
+  }
+  PairLoss<T> loss(int64_t pair) const {
+    const AnswerPair<T> found = at(pair);
+    return pair_loss<T>(
+        {dpo_.form, static_cast<T>(dpo_.beta), static_cast<T>(dpo_.label_smoothing)},
+        found.chosen_score(), found.rejected_score());
   }
 
  private:
+  T tokens(int64_t segment) const {
+    return static_cast<T>(
+        std::max<int64_t>(1, (*answers_)[2 * segment + 1] - (*answers_)[2 * segment] - 1));
+  }
+
+  const Struct& dpo_;
   Floats<T> policy_;
   Floats<T> reference_;
   Integers bounds_;
+  std::optional<Integers> answers_;
 };
 
 template <typename T>
@@ -43,7 +66,7 @@ void run(const Dpo& dpo, const Invocation& invocation) {
     if (!pairs.is_there(p)) continue;
     const AnswerPair<T> pair = pairs.at(p);
     const T margin = pair.margin(beta);
-    loss += minus_log_sigmoid(margin);
+    loss += pairs.loss(p).value;
     const std::array<T, program::kPreferenceMeasures.size()> measures{pair.chosen_reward(beta),
                                                                       pair.rejected_reward(beta),
                                                                       margin > 0 ? T{1} : T{0},
@@ -62,15 +85,13 @@ void run(const Dpo& dpo, const Invocation& invocation) {
 template <typename T>
 void run(const DpoGrad& grad, const Invocation& invocation) {
   const Pairs<T, DpoGrad> pairs(grad, invocation);
-  const auto beta = static_cast<T>(grad.beta);
   const T inverse_pairs = Floats<T>(invocation[DpoGrad::kInversePairs])[0];
   const Floats<T> dpolicy(invocation[DpoGrad::kDPolicy]);
   for (int64_t p = 0; p < pairs.count(); ++p) {
-    const T slope = pairs.is_there(p)
-                        ? beta * sigmoid_of_minus(pairs.at(p).margin(beta)) * inverse_pairs
-                        : T{0};
-    dpolicy.set(2 * p, -slope);
-    dpolicy.set(2 * p + 1, slope);
+    const PairLoss<T> loss = pairs.is_there(p) ? pairs.loss(p) : PairLoss<T>{};
+    const AnswerPair<T> pair = pairs.at(p);
+    dpolicy.set(2 * p, loss.chosen_slope / pair.chosen_tokens * inverse_pairs);
+    dpolicy.set(2 * p + 1, loss.rejected_slope / pair.rejected_tokens * inverse_pairs);
   }
 }
 

@@ -20,7 +20,7 @@ namespace snug::engine {
 // With which weights keys were made. Where an adapter's weights change it gets another version;
 // where the model's do, the index is cleared.
 struct AdapterVersion {
-  int64_t adapter = -1;  // -1: the model alone
+  int64_t adapter = -1;  // its slot; -1: the model alone
   int64_t version = 0;
   auto operator<=>(const AdapterVersion&) const = default;
 };

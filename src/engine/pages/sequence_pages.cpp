@@ -42,6 +42,19 @@ bool SequencePages::can_ever_enter(const models::SequenceGrowth& growth) const {
          });
 }
 
+bool SequencePages::is_being_read(const EnteringSequence& entering) const {
+  const std::span<const int32_t> ids = entering.shareable();
+  if (ids.empty()) return false;
+  const int64_t known = index_.longest(ids, entering.adapter).pages * shape_.page_tokens;
+  return std::ranges::any_of(sequences_, [&](const Sequence& other) {
+    if (!other.is_here || !other.entry || other.adapter != entering.adapter) return false;
+    const int64_t common = std::ranges::mismatch(ids, other.prompt).in1 - ids.begin();
+    const int64_t whole =
+        std::min(common, std::ssize(ids) - 1) / shape_.page_tokens * shape_.page_tokens;
+    return whole > known && whole > other.length;
+  });
+}
+
 // How many pages of a group are used or promised. Without a window a sequence gives nothing back
 // until it ends, so a page that several use counts once. With one it does, and a page that another
 // still uses is not free thereby: each sequence counts all of its pages.
@@ -74,12 +87,8 @@ int64_t SequencePages::claim_of(int64_t group, int64_t promised,
 std::optional<int64_t> SequencePages::enter(int64_t sequence, const EnteringSequence& entering) {
   Sequence& it = at(sequence);
   SNUG_CHECK(!it.is_here, "sequence {} is not empty", sequence);
-  // Who shares nothing may not give all of its prompt yet: any of its tokens may come in chunks.
-  const models::SequenceGrowth growth{
-      entering.shares ? std::ssize(entering.prompt) : entering.promised_tokens,
-      entering.promised_tokens};
-  KnownBeginning known = index_.longest(
-      entering.shares ? entering.prompt : std::span<const int32_t>(), entering.adapter);
+  const models::SequenceGrowth growth = entering.growth();
+  KnownBeginning known = index_.longest(entering.shareable(), entering.adapter);
   std::vector<Table> tables(pools_.size());
   for (size_t g = 0; g < pools_.size(); ++g) {
     const auto group = static_cast<int64_t>(g);
@@ -99,18 +108,36 @@ std::optional<int64_t> SequencePages::enter(int64_t sequence, const EnteringSequ
         .length = tokens,
         .end = tokens,
         .adapter = entering.adapter,
+        .prompt_tokens = growth.prompt_tokens,
+        .prompt = {},
         .entry = entering.shares ? std::optional(known.entry) : std::nullopt,
         .unshared = {},
         .tables = std::move(tables)};
-  if (it.entry) index_.pin(*it.entry);
+  if (!it.entry) return tokens;
+  it.prompt.assign(entering.prompt.begin(), entering.prompt.end());
+  index_.pin(*it.entry);
   return tokens;
 }
 
-// Whether a table can have so many pages more without those that others use or are promised.
-bool SequencePages::has_room(int64_t group, const Table& table, int64_t more) const {
-  const int64_t beyond =
-      std::max(table.held() + more, table.promised) - std::max(table.held(), table.promised);
-  return claimed(group) + beyond <= pool(group).pages();
+// Whether a table can have so many pages in all without those that others use or are promised.
+bool SequencePages::has_room(int64_t group, const Table& table, int64_t needed) const {
+  const int64_t most = std::max(table.held(), table.promised);
+  return claimed(group) + std::max(needed, most) - most <= pool(group).pages();
+}
+
+bool SequencePages::promise(int64_t sequence, int64_t tokens) {
+  Sequence& it = at(sequence);
+  SNUG_CHECK(it.is_here, "no sequence {}", sequence);
+  std::vector<int64_t> promised;
+  for (size_t g = 0; g < pools_.size(); ++g) {
+    promised.push_back(models::most_pages(shape_.groups[g].window,
+                                          {shape_.page_tokens, shape_.chunk_tokens},
+                                          {it.prompt_tokens, tokens}));
+    if (!has_room(static_cast<int64_t>(g), it.tables[g], promised.back())) return false;
+  }
+  for (size_t g = 0; g < pools_.size(); ++g)
+    it.tables[g].promised = std::max(it.tables[g].promised, promised[g]);
+  return true;
 }
 
 bool SequencePages::grow(int64_t sequence, std::span<const int32_t> ids) {
@@ -123,7 +150,8 @@ bool SequencePages::grow(int64_t sequence, std::span<const int32_t> ids) {
   const int64_t pages = models::pages_of(end, shape_.page_tokens);
   for (size_t g = 0; g < pools_.size(); ++g) {
     const int64_t more = pages - std::ssize(it.tables[g].pages);
-    if (more > 0 && !has_room(static_cast<int64_t>(g), it.tables[g], more)) return false;
+    if (more > 0 && !has_room(static_cast<int64_t>(g), it.tables[g], it.tables[g].held() + more))
+      return false;
   }
   for (size_t g = 0; g < pools_.size(); ++g)
     while (std::ssize(it.tables[g].pages) < pages) take_page(static_cast<int64_t>(g), it.tables[g]);

@@ -43,6 +43,19 @@ struct EnteringSequence {
   AdapterVersion adapter{};
   // False where keys depend on more than the tokens before them: on the input of an encoder.
   bool shares = true;
+  // Tokens of the prompt from here on are read in any case, because their logits are needed. -1:
+  // the last one alone.
+  int64_t first_read = -1;
+
+  // What of the prompt may have been read before, and the token after it.
+  std::span<const int32_t> shareable() const {
+    if (!shares) return {};
+    return first_read < 0 ? prompt : prompt.first(static_cast<size_t>(first_read) + 1);
+  }
+  // Who shares nothing may not give all of its prompt yet: any of its tokens may come in chunks.
+  models::SequenceGrowth growth() const {
+    return {shares ? std::ssize(prompt) : promised_tokens, promised_tokens};
+  }
 };
 
 class SequencePages {
@@ -60,10 +73,18 @@ class SequencePages {
   // Whether a sequence that grows like this can enter where there is no other.
   bool can_ever_enter(const models::SequenceGrowth& growth) const;
 
+  // Whether a sequence that is here is about to read more of this beginning than is known: one that
+  // enters after that reads less. It reads that within its prompt, so nobody waits for it forever.
+  bool is_being_read(const EnteringSequence& entering) const;
+
   // A sequence takes the place `sequence`, which must be empty, and shares the longest beginning of
   // its prompt that is known. Returns how many tokens that are; the others have to be read. Nothing
   // is returned, and nothing done, where some group cannot promise the pages.
   std::optional<int64_t> enter(int64_t sequence, const EnteringSequence& entering);
+
+  // Promises the pages that it can need to have so many tokens, if they are neither used by others
+  // nor promised to them. False: nothing is done.
+  bool promise(int64_t sequence, int64_t tokens);
 
   // Room for these tokens, in all groups or in none: false where a group has too few pages that are
   // not used by others or promised to them. Within what was promised it never fails. The tokens
@@ -106,6 +127,8 @@ class SequencePages {
     int64_t length = 0;  // of the tokens whose keys are written
     int64_t end = 0;     // of all: those of the last grow() too
     AdapterVersion adapter;
+    int64_t prompt_tokens = 0;      // that may come in chunks
+    std::vector<int32_t> prompt;    // where it shares
     std::optional<EntryId> entry;   // of its whole pages; nothing: it shares none
     std::vector<int32_t> unshared;  // the tokens after these pages, where it shares
     std::vector<Table> tables;      // (groups)
@@ -115,7 +138,7 @@ class SequencePages {
   const Table& table_of(int64_t sequence, int64_t group) const;
   int64_t claimed(int64_t group) const;
   int64_t claim_of(int64_t group, int64_t promised, std::span<const PageId> known) const;
-  bool has_room(int64_t group, const Table& table, int64_t more) const;
+  bool has_room(int64_t group, const Table& table, int64_t needed) const;
   void take_page(int64_t group, Table& table);
   void publish_page(Sequence& sequence);
   void give_back(Sequence& sequence);

@@ -238,7 +238,7 @@ LoraConfig read_lora_config(const fs::path& folder, OtherParts others) {
 
 void write_lora_config(const fs::path& folder, const LoraConfig& config) {
   SNUG_CHECK(config.r >= 1, "r is {}", config.r);
-  SNUG_CHECK(config.sizes.empty() && config.token_rows.empty(), "what is only read is not written");
+  SNUG_CHECK(config.token_rows.empty(), "what is only read is not written");
   json document = {
       {"alpha_pattern", json::object()},
       {"auto_mapping", nullptr},
@@ -266,6 +266,10 @@ void write_lora_config(const fs::path& folder, const LoraConfig& config) {
       {"use_dora", config.use_dora},
       {"use_rslora", config.use_rslora},
   };
+  for (const auto& [module, size] : config.sizes) {
+    if (size.r != config.r) document["rank_pattern"][module] = size.r;
+    if (size.alpha != config.alpha) document["alpha_pattern"][module] = size.alpha;
+  }
   // PEFT declares lora_alpha as an integer, so it is written as one if it is one.
   if (config.alpha == std::floor(config.alpha))
     document["lora_alpha"] = static_cast<int64_t>(config.alpha);

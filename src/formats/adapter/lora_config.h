@@ -70,8 +70,8 @@ struct LoraConfig {
 LoraConfig read_lora_config(const std::filesystem::path& folder,
                             OtherParts others = OtherParts::left_out);
 
-// Writes FOLDER/adapter_config.json with every key that PEFT writes. The adapter must have the same
-// size in all modules and replace no rows.
+// Writes FOLDER/adapter_config.json with every key that PEFT writes. The adapter must
+// replace no rows.
 void write_lora_config(const std::filesystem::path& folder, const LoraConfig& config);
 
 }  // namespace snug::formats

@@ -47,7 +47,7 @@ LoraPatterns::LoraPatterns(const base::JsonObject& config, std::string key, cons
   for (const std::string& pattern : keys_in_order(text, key_)) {
     const double value = values.number(pattern);
     if (!(value > 0)) values.fail(pattern, fmt::format("is {}; expected more than 0", value));
-    checked([&] { patterns_.emplace_back(fmt::format(R"((.*\.)?({}))", pattern), value); });
+    checked([&] { patterns_.emplace_back(last_parts_pattern(pattern), value); });
   }
 }
 

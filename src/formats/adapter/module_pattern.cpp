@@ -1,6 +1,12 @@
 #include "formats/adapter/module_pattern.h"
 
+#include <fmt/format.h>
+
 namespace snug::formats {
+
+std::string last_parts_pattern(std::string_view pattern) {
+  return fmt::format(R"((.*\.)?({}))", pattern);
+}
 
 bool is_module_pattern(std::string_view text) {
   for (const char c : text) {

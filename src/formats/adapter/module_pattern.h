@@ -24,6 +24,10 @@ class ModulePattern {
   base::PythonPattern pattern_;
 };
 
+// The expression of a name that PEFT's rank_pattern and alpha_pattern match: `pattern` stands for a
+// whole name or its last parts.
+std::string last_parts_pattern(std::string_view pattern);
+
 // Whether a text can only be an expression: names of modules consist of letters, digits, '_', '-'
 // and '.'.
 bool is_module_pattern(std::string_view text);

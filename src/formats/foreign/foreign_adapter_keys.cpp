@@ -83,11 +83,9 @@ void add_lora(ForeignRows& rows) {
       .pass_over({"lora_fan_in_fan_out", "fan_in_fan_out"},
                  "how a weight lies follows from the model")
       .only({"init_lora_weights", "peft_init_lora_weights", "lora_init"}, kTrueOnly, kInitAdvice)
-      .refuse({"lora_rank_pattern*", "lora_alpha_pattern*", "rank_pattern*", "alpha_pattern*",
-               "lora_target_parameters", "peft_layers_to_transform", "peft_layers_pattern",
-               "layers_to_transform", "peft_layer_replication*", "peft_trainable_token_indices*",
-               "loraplus_lr_ratio", "loraplus_lr_embedding", "module_dropout", "loftq_config*",
-               "peft.*", "peft_config.*", "lora_config.*"},
+      .refuse({"lora_target_parameters", "peft_layers_pattern", "peft_layer_replication*",
+               "peft_trainable_token_indices*", "module_dropout", "loftq_config*", "peft.*",
+               "peft_config.*", "lora_config.*"},
               kVariantAdvice)
       .refuse({"exclude_modules", "layers_pattern", "layer_replication*", "use_qalora",
                "trainable_token_indices*", "alora_invocation_tokens*", "eva_config*",
@@ -110,9 +108,9 @@ void add_preferences(ForeignRows& rows) {
       .same_as({"kto_undesirable_weight"}, "undesirable_weight")
       .same_as({"orpo_alpha", "trl.beta"}, "beta")
       .same_as({"dpo_loss_type"}, "loss_type")
-      .only({"label_smoothing", "dpo_label_smoothing", "label_smoothing_factor", "rpo_alpha",
-             "pref_ftx", "cpo_alpha", "simpo_gamma", "ld_alpha", "neftune_noise_alpha",
-             "noisy_embedding_alpha", "neftune_alpha", "center_rewards_coefficient"},
+      .only({"label_smoothing_factor", "rpo_alpha", "pref_ftx", "cpo_alpha", "simpo_gamma",
+             "ld_alpha", "neftune_noise_alpha", "noisy_embedding_alpha", "neftune_alpha",
+             "center_rewards_coefficient"},
             kZeroOnly, kLossPartAdvice)
       .only({"loss_weights", "dpo_loss_weights"}, {{"1"}}, kLossPartAdvice)
       .pass_over({"discopop_tau", "f_alpha_divergence_coef", "pref_bco_weight"},

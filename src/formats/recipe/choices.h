@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/learned_turns.h"
+#include "base/preference_loss.h"
 #include "base/record_forms.h"
 #include "base/truncation.h"
 #include "base/words.h"
@@ -43,6 +44,10 @@ enum class Schedule : uint8_t {
   cosine_with_min_lr,    // falls to min_lr along a cosine
   // Stays at the peak, then falls in the last num_decay_steps.
   warmup_stable_decay,
+  cosine_with_restarts,       // falls to 0 along a cosine, num_cycles times
+  cosine_warmup_with_min_lr,  // the same as cosine_with_min_lr, but no step has a rate of 0
+  polynomial,                 // falls to lr_end as a power of the share that is left
+  inverse_sqrt,               // falls as one over the square root of the steps
 };
 constexpr auto words_of(Schedule /*type*/) {
   return base::words<Schedule>({{Schedule::constant, "constant"},
@@ -50,7 +55,11 @@ constexpr auto words_of(Schedule /*type*/) {
                                 {Schedule::linear, "linear"},
                                 {Schedule::cosine, "cosine"},
                                 {Schedule::cosine_with_min_lr, "cosine_with_min_lr"},
-                                {Schedule::warmup_stable_decay, "warmup_stable_decay"}});
+                                {Schedule::warmup_stable_decay, "warmup_stable_decay"},
+                                {Schedule::cosine_with_restarts, "cosine_with_restarts"},
+                                {Schedule::cosine_warmup_with_min_lr, "cosine_warmup_with_min_lr"},
+                                {Schedule::polynomial, "polynomial"},
+                                {Schedule::inverse_sqrt, "inverse_sqrt"}});
 }
 
 // The curve along which warmup_stable_decay rises and falls.
@@ -120,12 +129,7 @@ constexpr auto words_of(Objective /*type*/) {
 }
 
 // The loss of a pair of answers.
-enum class PreferenceLoss : uint8_t {
-  sigmoid,  // -log(sigmoid(beta * margin))
-};
-constexpr auto words_of(PreferenceLoss /*type*/) {
-  return base::words<PreferenceLoss>({{PreferenceLoss::sigmoid, "sigmoid"}});
-}
+using base::PreferenceLoss;
 
 enum class ComputeDtype : uint8_t { automatic, bf16, fp16, fp32 };
 constexpr auto words_of(ComputeDtype /*type*/) {

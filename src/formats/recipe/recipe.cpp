@@ -10,11 +10,14 @@
 #include "formats/foreign/data_words.h"
 #include "formats/foreign/foreign_keys.h"
 #include "formats/recipe/data_entries.h"
+#include "formats/recipe/evaluation_keys.h"
+#include "formats/recipe/guard_keys.h"
 #include "formats/recipe/method_keys.h"
 #include "formats/recipe/optimizer_keys.h"
 #include "formats/recipe/recipe_intervals.h"
 #include "formats/recipe/recipe_keys.h"
 #include "formats/recipe/recipe_text.h"
+#include "formats/recipe/report_keys.h"
 #include "formats/recipe/schedule_keys.h"
 
 #include <algorithm>
@@ -52,8 +55,15 @@ std::string unknown_key(const Written& written) {
       nearest ? fmt::format("did you mean '{}'?", *nearest) : "snug VERB --help lists the keys");
 }
 
-// Two keys of a recipe mean something else in other tools: `adapter` says the method in axolotl's,
-// which list their data sets, and `device` the backend in torchtune's, which name builders.
+// Whether this is a folder alone, as ms-swift's `adapters` has it, and not NAME=FOLDER.
+bool is_one_adapter(const Written& written) {
+  return written.name == "adapters" && written.items.size() == 1 &&
+         written.items.front().find_first_of("=,") == std::string::npos;
+}
+
+// Three keys of a recipe mean something else in other tools: `adapter` says the method in
+// axolotl's, which list their data sets, `device` the backend in torchtune's, which name builders,
+// and `adapters` in ms-swift's has the one that is applied.
 std::vector<Written> with_own_names(std::vector<Written> all) {
   const bool is_axolotl = std::ranges::any_of(all, [](const Written& written) {
     return written.name == "datasets" || written.name == "pretraining_dataset";
@@ -69,6 +79,7 @@ std::vector<Written> with_own_names(std::vector<Written> all) {
   for (Written& written : all) {
     if (is_axolotl) rename(written, "adapter", "method", {"lora", "qlora"});
     if (is_torchtune) rename(written, "device", "backend", {"cpu", "cuda"});
+    if (is_one_adapter(written)) written.said_as = std::exchange(written.name, "adapter");
   }
   return all;
 }
@@ -283,12 +294,20 @@ void settle_warm_up(Recipe& recipe) {
   }
 }
 
+// As in transformers, whose two cosines count in other ways.
+void settle_restarts(Recipe& recipe) {
+  if (recipe.lr_scheduler_type == Schedule::cosine_with_restarts && !recipe.is_given("num_cycles"))
+    recipe.num_cycles = 1;
+}
+
 void check_schedule(const Recipe& recipe) {
-  if (recipe.lr_scheduler_type == Schedule::cosine_with_min_lr) {
+  if (recipe.lr_scheduler_type == Schedule::cosine_with_min_lr ||
+      recipe.lr_scheduler_type == Schedule::cosine_warmup_with_min_lr) {
     if (!recipe.is_given("min_lr") && !recipe.is_given("min_lr_rate"))
       recipe.fail("lr_scheduler_type",
-                  "is cosine_with_min_lr, which falls to min_lr, or to the share min_lr_rate of "
-                  "learning_rate: give one of them, such as min_lr_rate: 0.1");
+                  fmt::format("is {}, which falls to min_lr, or to the share min_lr_rate of "
+                              "learning_rate: give one of them, such as min_lr_rate: 0.1",
+                              base::word_of(recipe.lr_scheduler_type)));
     if (recipe.min_lr > 0 && recipe.min_lr_rate > 0)
       recipe.fail("min_lr_rate", "stands next to min_lr, which says the same; keep one");
   }
@@ -297,6 +316,11 @@ void check_schedule(const Recipe& recipe) {
     recipe.fail("lr_scheduler_type",
                 "is warmup_stable_decay, which needs num_decay_steps: the steps in which the "
                 "learning rate falls");
+  if (recipe.lr_scheduler_type == Schedule::polynomial && recipe.lr_end >= recipe.learning_rate)
+    recipe.fail("lr_scheduler_type",
+                fmt::format("is polynomial, which falls to lr_end: {}, but learning_rate is {}; "
+                            "give a smaller lr_end",
+                            recipe.lr_end, recipe.learning_rate));
 }
 
 // A step that finds a mistake leaves the recipe unchanged.
@@ -308,22 +332,32 @@ void settle(RecipeReading& reading, const WrittenByKey& given) {
   mistakes.gather([&] { settle_fp16(recipe, given); });
   compute_defaults(recipe);
   settle_warm_up(recipe);
+  settle_restarts(recipe);
+  settle_evaluation_keys(recipe);
   mistakes.gather([&] { check_schedule(recipe); });
+  mistakes.gather([&] { check_evaluation_keys(recipe); });
+  mistakes.gather([&] { guards_of(recipe); });
   mistakes.gather([&] { check_together(recipe); });
   mistakes.gather([&] { check_merge(recipe); });
+  mistakes.gather([&] { settle_report_to(recipe); });
 }
 
 // Other tools accept evaluation intervals even if there is no evaluation data.
 void settle_evaluation(WrittenByKey& given, std::vector<std::string>& notes) {
-  const auto steps = given.find("eval_steps");
-  if (steps == given.end() || steps->second.said_as.empty()) return;
   for (const std::string_view data : {"eval_data", "val_set_size"})
     if (const auto said = given.find(data); said != given.end() && !said->second.items.empty())
       return;
-  if (steps->second.items.front() != "0")
-    notes.push_back(fmt::format("{}'{}' is not used: there is no eval_data to evaluate on",
-                                base::to_string(steps->second.where), steps->second.said_as));
-  given.erase(steps);
+  for (const std::string_view key : {"eval_strategy", "eval_steps"}) {
+    const auto said = given.find(key);
+    const bool is_of_other_tool =
+        said != given.end() && (key == "eval_strategy" || !said->second.said_as.empty());
+    if (!is_of_other_tool || said->second.items.size() != 1) continue;
+    const std::string word = base::lower_case(said->second.items.front());
+    if (word != "0" && word != "steps" && word != "no" && word != "none" && word != "false")
+      notes.push_back(fmt::format("{}'{}' is not used: there is no eval_data to evaluate on",
+                                  base::to_string(said->second.where), said->second.shown()));
+    given.erase(said);
+  }
 }
 
 // Without a method key, other tools train all weights, while a recipe here trains an adapter.

@@ -43,6 +43,7 @@ struct Recipe {
   double desirable_weight = 0;
   double undesirable_weight = 0;
   PreferenceLoss loss_type = PreferenceLoss::sigmoid;
+  double label_smoothing = 0;  // of pairs: the share of labels that are taken to be wrong
   bool precompute_ref_log_probs = false;
 
   std::vector<DataEntry> data;
@@ -119,6 +120,10 @@ struct Recipe {
   Ramp warmup_type = Ramp::linear;
   Ramp decay_type = Ramp::cosine;
   double min_lr_ratio = 0;
+  double warmup_lr_rate = 0;  // -1: one step's share of the warm-up
+  double lr_end = 0;
+  double power = 0;
+  int64_t timescale = 0;  // steps; 0: the warm-up's, or 10,000 where there is none
   double weight_decay = 0;
   double adam_beta1 = 0;
   double adam_beta2 = 0;
@@ -145,14 +150,14 @@ struct Recipe {
   std::vector<std::string> modules_to_save;
   bool use_rslora = false;
   bool use_dora = false;
-  std::vector<int64_t> layers_to_transform;     // empty: all layers
-  std::map<std::string, int64_t> rank_pattern;  // ranks of modules, by PEFT's patterns
-  std::map<std::string, double> alpha_pattern;  // the same for lora_alpha
-  std::string init_lora_weights;                // a word of PEFT
-  double loraplus_lr_ratio = 0;                 // 0: one learning rate for A and B
-  double neftune_noise_alpha = 0;               // 0: no noise
-  double label_smoothing_factor = 0;            // 0: none
-  std::map<std::string, double> lr_scheduler_kwargs;
+  std::vector<int64_t> layers_to_transform;  // empty: all layers
+  std::vector<std::string> rank_pattern;     // "PATTERN=RANK", PEFT's patterns of modules
+  std::vector<std::string> alpha_pattern;    // the same for lora_alpha
+  std::string init_lora_weights;             // a word of PEFT
+  double loraplus_lr_ratio = 0;              // 0: one learning rate for A and B
+  double loraplus_lr_embedding = 0;
+  double neftune_noise_alpha = 0;     // 0: no noise
+  double label_smoothing_factor = 0;  // 0: none
 
   int64_t adapter_len = 0;     // vectors of a prompt
   int64_t adapter_layers = 0;  // counted from the top; 0: all but the first two

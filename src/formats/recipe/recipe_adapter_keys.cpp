@@ -23,6 +23,21 @@ void add_prompt_keys(KeyTable& table) {
       "models whose prompts PEFT loads (llama, mistral), else head");
 }
 
+void add_loraplus_keys(KeyTable& table) {
+  table
+      .add<&Recipe::loraplus_lr_ratio>(
+          "loraplus_lr_ratio", "0",
+          "LoRA+: B trains with this many times the learning rate of A; 0: both with the same")
+      .range({.least = 0, .most = kMaxFloat})
+      .on_resume(OnResume::free);
+  table
+      .add<&Recipe::loraplus_lr_embedding>(
+          "loraplus_lr_embedding", "1e-6",
+          "LoRA+: the peak of the learning rate of adapters on an embedding")
+      .range({.least = 0, .most = kMaxFloat})
+      .on_resume(OnResume::free);
+}
+
 }  // namespace
 
 void add_adapter_keys(KeyTable& table) {
@@ -47,6 +62,23 @@ void add_adapter_keys(KeyTable& table) {
       .aliases({"lora_target_modules", "lora_target"})
       .translations({{"all", "all-linear"}});
   table
+      .add<&Recipe::layers_to_transform>("layers_to_transform", "",
+                                         "the layers, counted from 0, whose modules get LoRA")
+      .aliases({"peft_layers_to_transform"})
+      .computed("all layers");
+  table
+      .add<&Recipe::rank_pattern>("rank_pattern", "",
+                                  "ranks of single modules, {PATTERN: RANK}: the first that is the "
+                                  "end of a module's name, or a regular expression for it")
+      .aliases({"lora_rank_pattern"})
+      .computed("lora_r everywhere")
+      .pairs();
+  table
+      .add<&Recipe::alpha_pattern>("alpha_pattern", "", "the same for lora_alpha, {PATTERN: ALPHA}")
+      .aliases({"lora_alpha_pattern"})
+      .computed("lora_alpha everywhere")
+      .pairs();
+  table
       .add<&Recipe::modules_to_save>(
           "modules_to_save", "",
           "modules that are trained whole next to LoRA, by the ends of their names: lm_head, "
@@ -58,6 +90,7 @@ void add_adapter_keys(KeyTable& table) {
       "use_dora", "false",
       "DoRA: LoRA changes the direction of a weight's rows, and their lengths are trained "
       "separately");
+  add_loraplus_keys(table);
   add_prompt_keys(table);
 }
 

@@ -51,6 +51,31 @@ void add_sampling_keys(KeyTable& table) {
       .range({.least = -1, .most = kMaxIds});
 }
 
+// What adapters take is planned by mode=serve, too.
+void add_adapters_keys(KeyTable& table) {
+  constexpr uint8_t kUsers = kGenerate | bit(Verb::plan);
+  table
+      .add<&Recipe::adapters>("adapters", "",
+                              "LoRA adapters that each request chooses from, as NAME=FOLDER: a "
+                              "prompt of a file by its field adapter, a chat by /adapter NAME")
+      .aliases({"lora_modules"})
+      .verbs(kUsers);
+  table
+      .add<&Recipe::max_adapters>("max_adapters", "0",
+                                  "places for adapters that requests choose from; 0: as many as "
+                                  "adapters names")
+      .aliases({"max_loras"})
+      .range({.least = 0, .most = 4096})
+      .verbs(kUsers);
+  table
+      .add<&Recipe::max_adapter_rank>("max_adapter_rank", "0",
+                                      "the largest rank that such an adapter may have; 0: that of "
+                                      "those that adapters names")
+      .aliases({"max_lora_rank"})
+      .range({.least = 0, .most = 65536})
+      .verbs(kUsers);
+}
+
 }  // namespace
 
 void add_generation_keys(KeyTable& table) {
@@ -101,9 +126,20 @@ void add_generation_keys(KeyTable& table) {
       .range({.least = 1, .most = kMaxSequences})
       .verbs(kGenerate | kEvaluate);
   table
+      .add<&Recipe::kv_cache_dtype>(
+          "kv_cache_dtype", CacheDtype::automatic,
+          "the type in which keys and values of tokens are kept: auto: that of the computation; "
+          "int8: 8 bits and a scale for each token and head, about half of the memory")
+      .not_built({"fp8", "fp8_e4m3", "fp8_e5m2"},
+                 "keys and values are kept in 8 bits as whole numbers with a scale for each token "
+                 "and head: kv_cache_dtype: int8")
+      .not_built({"int4", "q4_0", "nf4"}, "the smallest type of keys and values is int8")
+      .verbs(bit(Verb::plan) | kGenerate | kScore | kEvaluate);
+  table
       .add<&Recipe::output>("output", "",
                             "the file that the answers are written to: a JSON object in each line")
       .aliases({"output_file"});
+  add_adapters_keys(table);
   table.add<&Recipe::tasks>("tasks", "", "a YAML file of tasks to evaluate, in place of data")
       .verbs(kEvaluate);
   table

@@ -1,6 +1,7 @@
 #include "formats/recipe/recipe_keys.h"
 
 #include "formats/recipe/recipe_table.h"
+#include "formats/recipe/report_keys.h"
 
 #include <algorithm>
 
@@ -63,7 +64,7 @@ void add_model_keys(KeyTable& table) {
   table
       .add<&Recipe::adapter>("adapter", "",
                              "a PEFT adapter folder to start from, or to generate and score with")
-      .aliases({"adapter_name_or_path", "init_adapter", "lora_model_dir", "adapters"})
+      .aliases({"adapter_name_or_path", "init_adapter", "lora_model_dir"})
       .not_built({"lora", "qlora", "full"},
                  "it says the method, which is another key here: method: lora, qlora or full; "
                  "adapter names a folder, such as ./lora")
@@ -395,18 +396,18 @@ void add_output_keys(KeyTable& table) {
       .range(kStepsOrShare);
   table
       .add<&Recipe::save_total_limit>("save_total_limit", "0",
-                                      "checkpoints to keep, the newest; 0: all")
+                                      "checkpoints to keep, the newest and the best; 0: all")
       .range({.least = 0, .most = kMaxCount});
-  table
-      .add<&Recipe::eval_steps>("eval_steps", "0",
-                                "steps between evaluations, or below 1 their share of all steps; "
-                                "0: only at the end")
-      .range(kStepsOrShare);
   table
       .add<&Recipe::logging_steps>("logging_steps", "1",
                                    "steps between lines of the log, or below 1 their share of all "
                                    "steps; metrics.jsonl has every step")
       .range({.least = 0, .most = kMaxCount, .least_excluded = true, .counted = "steps"});
+  table
+      .add<&Recipe::report_to>("report_to", kNoReport,
+                               "none, or tensorboard: event files in output_dir, with every step, "
+                               "the evaluations and the recipe")
+      .empty_list(kNoReport);
 }
 
 // Keys of other tools for features that Snug does not have yet, so that their users get an
@@ -438,6 +439,7 @@ std::vector<RecipeKey> make_table() {
   add_machine_keys(table);
   add_device_keys(table);
   add_output_keys(table);
+  add_evaluation_keys(table);
   add_merge_keys(table);
   add_generation_keys(table);
   add_recognised_keys(table);

@@ -10,7 +10,11 @@ constexpr std::string_view kObjectiveAdvice =
     "alone";
 constexpr std::string_view kLossAdvice =
     "this loss of answers is not built; use loss_type: sigmoid, which is that of the DPO paper, or "
-    "objective: kto, whose only loss is that of its paper and needs no loss_type";
+    "another that snug train --help lists, or objective: kto, whose only loss is that of its paper "
+    "and needs no loss_type";
+
+// At one half all labels mean nothing.
+constexpr Range kBelowHalf{.least = 0, .most = 0.5, .most_excluded = true};
 
 }  // namespace
 
@@ -48,13 +52,19 @@ void add_objective_keys(KeyTable& table) {
       .add<&Recipe::loss_type>("loss_type", PreferenceLoss::sigmoid,
                                "dpo: how the margin between two answers becomes a loss")
       .aliases({"pref_loss"})
-      .not_built({"hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard", "aot",
-                  "aot_unpaired", "apo_zero", "apo_down", "discopop", "sft", "sigmoid_norm", "orpo",
-                  "simpo", "kto", "apo_zero_unpaired"},
-                 kLossAdvice)
+      .not_built(
+          {"aot", "aot_unpaired", "discopop", "sft", "orpo", "simpo", "kto", "apo_zero_unpaired"},
+          kLossAdvice)
       .not_built({"nll", "ce", "cross_entropy", "dft", "chunked_nll"},
                  "it says how answers alone are learned, which objective: next_token does in one "
                  "way, by the loss of their tokens; leave it out");
+  table
+      .add<&Recipe::label_smoothing>("label_smoothing", "0",
+                                     "dpo: share of the pairs that are taken to have their answers "
+                                     "the wrong way round; needed "
+                                     "by loss_type=exo_pair")
+      .aliases({"dpo_label_smoothing"})
+      .range(kBelowHalf);
   table
       .add<&Recipe::precompute_ref_log_probs>(
           "precompute_ref_log_probs", "false",

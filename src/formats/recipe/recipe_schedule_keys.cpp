@@ -5,24 +5,27 @@ namespace snug::formats {
 namespace {
 
 constexpr std::string_view kOtherScheduleAdvice =
-    "this schedule is not built; cosine, linear, constant, constant_with_warmup, "
-    "cosine_with_min_lr and warmup_stable_decay are";
+    "this schedule is not built; cosine, cosine_with_restarts, cosine_with_min_lr, "
+    "cosine_warmup_with_min_lr, linear, polynomial, inverse_sqrt, constant, constant_with_warmup "
+    "and warmup_stable_decay are";
 constexpr double kMaxCycles = 1000;
+constexpr double kMaxPower = 1000;
 
 void add_options(KeyTable& table) {
   table
-      .add<&Recipe::min_lr>("min_lr", "0",
-                            "cosine_with_min_lr: the learning rate at the end; 0: min_lr_rate "
-                            "decides")
+      .add<&Recipe::min_lr>(
+          "min_lr", "0",
+          "cosine_with_min_lr and cosine_warmup_with_min_lr: the learning rate at "
+          "the end; 0: min_lr_rate decides")
       .range({.least = 0, .most = kMaxFloat});
   table
       .add<&Recipe::min_lr_rate>("min_lr_rate", "0",
-                                 "cosine_with_min_lr: the same as a share of learning_rate")
+                                 "the same as min_lr, as a share of learning_rate")
       .range({.least = 0, .most = kMaxFloat});
   table
       .add<&Recipe::num_cycles>("num_cycles", "0.5",
-                                "cosine, cosine_with_min_lr and the decay of warmup_stable_decay: "
-                                "waves of the cosine; 0.5: down once")
+                                "of a cosine: its waves, where 0.5 is down once; of "
+                                "cosine_with_restarts, how often it falls (1 unless given)")
       .range({.least = 0, .most = kMaxCycles});
   table
       .add<&Recipe::num_stable_steps>(
@@ -43,6 +46,23 @@ void add_options(KeyTable& table) {
                                   "warmup_stable_decay: share of learning_rate that it begins with "
                                   "and falls to")
       .range({.least = 0, .most = kMaxFloat});
+  table
+      .add<&Recipe::warmup_lr_rate>("warmup_lr_rate", "-1",
+                                    "cosine_warmup_with_min_lr: share of learning_rate that the "
+                                    "warm-up begins with; -1: one over its steps")
+      .range({.least = -1, .most = kMaxFloat});
+  table.add<&Recipe::lr_end>("lr_end", "1e-7", "polynomial: the learning rate at the end")
+      .range({.least = 0, .most = kMaxFloat});
+  table
+      .add<&Recipe::power>("power", "1",
+                           "polynomial: power of the share of the steps that is left; 1: a line")
+      .range({.least = 0, .most = kMaxPower});
+  table
+      .add<&Recipe::timescale>("timescale", "0",
+                               "inverse_sqrt: steps after which the learning rate begins to fall, "
+                               "to half at four times as many; 0: those of the warm-up, or 10000 "
+                               "where there is none")
+      .range({.least = 0, .most = kMaxCount});
 }
 
 }  // namespace
@@ -63,8 +83,7 @@ void add_schedule_keys(KeyTable& table) {
           "has no warm-up")
       .aliases({"lr_scheduler"})
       .not_built(
-          {"cosine_with_restarts", "cosine_warmup_with_min_lr", "polynomial", "inverse_sqrt",
-           "reduce_lr_on_plateau", "greedy", "one_cycle", "rex", "wsd", "step", "exponential"},
+          {"reduce_lr_on_plateau", "greedy", "one_cycle", "rex", "wsd", "step", "exponential"},
           kOtherScheduleAdvice);
   table
       .add<&Recipe::warmup_ratio>(

@@ -129,7 +129,16 @@ void ChatModel::open_again() {
   }
 }
 
+const std::vector<std::string>& ChatModel::adapters() const {
+  return opened_->inference->adapters();
+}
+
 void ChatModel::use_adapter(const std::string& folder) {
+  if (!adapters().empty()) {
+    engine::check_adapter(folder, adapters());
+    chosen_ = folder;
+    return;
+  }
   formats::Recipe other = recipe_;
   other.adapter = folder;
   opened_.reset();  // so that memory holds one model at a time
@@ -150,6 +159,7 @@ engine::Request ChatModel::request_for(engine::Ids prompt) {
           .max_new_tokens = is_bounded ? std::min(recipe_.max_new_tokens, room) : room,
           .sampling = recipe_sampling(recipe_),
           .end = opened_->end,
+          .adapter = chosen_,
           .log_probabilities = {},
           .deadline = {},
           .form = opened_->form,
@@ -181,6 +191,7 @@ ChatReply ChatModel::answer(const text::Conversation& conversation, const OnText
       });
   while (engine.step())
     if (is_stopped_()) engine.cancel(request);
+  reply.read_tokens = engine.times().prefill_tokens - before.prefill_tokens;
   const double seconds = engine.times().decode_seconds - before.decode_seconds;
   const int64_t decoded = engine.times().decode_tokens - before.decode_tokens;
   if (seconds > 0) reply.tokens_per_second = static_cast<double>(decoded) / seconds;

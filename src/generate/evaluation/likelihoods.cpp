@@ -15,6 +15,9 @@ namespace {
 // together take half the memory of one copy for plan::kPrefillTokens.
 constexpr int64_t kChunkTokens = plan::kPrefillTokens / 4;
 
+// A page of keys, so that texts which begin alike share all but a few tokens of it.
+constexpr int32_t kPageTokens = 16;
+
 // Texts that read the same ids: the longest continuation decides from where rows are looked at.
 struct Group {
   size_t first = 0;
@@ -36,7 +39,8 @@ std::vector<Group> groups_of(std::span<const ScoredIds> texts) {
   return groups;
 }
 
-// Reads groups side by side, each in a sequence of its own, which the next group takes over.
+// Reads groups side by side, each in a sequence of its own, which the next group takes over. They
+// enter in their order, and one whose beginning is just being read enters after that.
 class GroupReader {
  public:
   GroupReader(engine::Inference& inference, std::span<const ScoredIds> texts)
@@ -59,12 +63,23 @@ class GroupReader {
 
   // Gives groups to places that are free. Returns whether any place is taken.
   bool enter() {
-    bool is_taken = false;
-    for (Place& place : places_) {
-      if (place.group == nullptr && next_ < groups_.size()) place = {&groups_[next_++], 0};
-      is_taken = is_taken || place.group != nullptr;
-    }
-    return is_taken;
+    for (int64_t sequence = 0; sequence < forward_.sequences(); ++sequence)
+      if (places_[static_cast<size_t>(sequence)].group == nullptr && !enter_next(sequence)) break;
+    return std::ranges::any_of(places_, [](const Place& place) { return place.group != nullptr; });
+  }
+
+  bool enter_next(int64_t sequence) {
+    if (next_ == groups_.size()) return false;
+    const Group& group = groups_[next_];
+    const engine::EnteringSequence entering{.prompt = group.read,
+                                            .promised_tokens = std::ssize(group.read),
+                                            .first_read = group.first_scored};
+    if (forward_.is_being_read(entering)) return false;
+    const std::optional<int64_t> known = forward_.enter(sequence, entering);
+    SNUG_CHECK(known, "the pools hold every sequence of these texts");
+    places_[static_cast<size_t>(sequence)] = {&group, *known};
+    ++next_;
+    return true;
   }
 
   void read_chunk() {
@@ -131,10 +146,14 @@ plan::InferenceShape likelihood_shape(std::span<const ScoredIds> texts, int64_t 
     longest = std::max(longest, std::ssize(group.read));
     tokens += std::ssize(group.read);
   }
-  return {.sequences = std::clamp<int64_t>(std::ssize(groups), 1, batch),
-          .capacity = longest,
-          .prefill_tokens = std::min(kChunkTokens, (tokens + kStep - 1) / kStep * kStep),
-          .all_logits = true};
+  plan::InferenceShape shape{
+      .sequences = std::clamp<int64_t>(std::ssize(groups), 1, batch),
+      .capacity = longest,
+      .prefill_tokens = std::min(kChunkTokens, (tokens + kStep - 1) / kStep * kStep),
+      .all_logits = true,
+      .page_tokens = kPageTokens};
+  plan::add_small_sizes(shape);
+  return shape;
 }
 
 std::vector<Likelihood> likelihoods(engine::Inference& inference,

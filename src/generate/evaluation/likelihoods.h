@@ -21,9 +21,9 @@ struct Likelihood {
 // Sizes for scoring these texts, at most `batch` of them at once.
 plan::InferenceShape likelihood_shape(std::span<const ScoredIds> texts, int64_t batch);
 
-// One result for each text, in their order. A beginning that texts read alike is read once for all
-// that follow each other and differ only in the last id, such as choices of one letter. Needs an
-// inference with the shape above.
+// One result for each text, in their order. What texts that follow each other begin with alike is
+// read once for all of them, such as the context of several choices: as far as it fills pages, or
+// whole where they differ only in the last id. Needs an inference with the shape above.
 std::vector<Likelihood> likelihoods(engine::Inference& inference, std::span<const ScoredIds> texts);
 
 }  // namespace snug::generate

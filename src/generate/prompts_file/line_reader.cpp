@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "generate/prompt.h"
 #include "generate/recipe_request.h"
+#include "plan/spec/adapter_slots.h"
 #include "plan/spec/data_keys.h"
 #include "text/chat/folder_stop_ids.h"
 #include "text/chat/jinja/allowance.h"
@@ -103,6 +104,8 @@ LineReader::LineReader(const formats::Recipe& recipe, const models::ModelSource&
       model_(model),
       tokenizer_(tokenizer),
       mapping_(plan::record_mapping(recipe, {})) {
+  for (plan::NamedAdapter& adapter : plan::named_adapters(recipe))
+    adapters_.push_back(std::move(adapter.name));
   if (tokenizer != nullptr) forms_.emplace(*tokenizer);
 }
 
@@ -141,7 +144,7 @@ void LineReader::read(const text::RawRecord& raw, const std::string& path, Asked
 }
 
 void LineReader::read_object(const RecordFields& fields, int64_t index, AskedLine& line) {
-  const LineSettings settings = read_line_settings(recipe_, fields);
+  const LineSettings settings = read_line_settings(recipe_, fields, adapters_);
   Prompt prompt = prompt_of(fields);
   prompt.number = index + 1;
   const bool is_chat = prompt.conversation.has_value();
@@ -154,11 +157,13 @@ void LineReader::read_object(const RecordFields& fields, int64_t index, AskedLin
   } catch (const base::UserError& error) {
     fields.fail(error.what(), text::Fault::size);
   }
+  if (!settings.adapter.empty()) line.passed_on["adapter"] = settings.adapter;
   // A line with its own seed draws what it draws alone.
   line.request = {.prompt = std::move(ids),
                   .max_new_tokens = most,
                   .sampling = recipe_sampling(settings.recipe),
                   .end = end_of(settings, is_chat),
+                  .adapter = settings.adapter,
                   .log_probabilities = recipe_log_probabilities(settings.recipe),
                   .deadline = {},
                   .form = recipe_form(settings.recipe, forms_ ? &*forms_ : nullptr),

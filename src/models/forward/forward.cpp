@@ -226,16 +226,32 @@ class Forward : ForwardBuilder {
     return &*found;
   }
 
-  // Appends new rows, if there are any, to the layer's cache and returns the cache. Without a
-  // group, returns the rows themselves.
-  TensorId cached(TensorId new_rows, const AttentionBlock& attention, const char* name) {
+  // A layer's keys or values, and their scales where they have 8 bits.
+  struct Cached {
+    TensorId rows = kNone, scales = kNone;
+  };
+
+  // Appends new rows, if there are any, to the layer's cache ("key" or "value") and returns the
+  // cache. Without a group, returns the rows themselves.
+  Cached cached(TensorId new_rows, const AttentionBlock& attention, std::string_view which) {
     const GroupInputs* group = group_of(attention);
-    if (group == nullptr) return new_rows;
-    const Shape shape{group->pool.pages * options_.cache.page_tokens,
-                      attention.kv_heads * attention.head_dim};
-    const TensorId cache = declare(local_name(name), shape, options_.compute, Role::kv_cache,
-                                   Lifetime::step, builder_.layer());
-    if (new_rows != kNone) builder_.emit(CacheWrite{}, {new_rows, group->slots}, {}, {cache});
+    if (group == nullptr) return {new_rows};
+    const bool quantized = options_.cache.quantized;
+    const int64_t rows = group->pool.pages * options_.cache.page_tokens;
+    const auto declare_cache = [&](const char* what, const Shape& shape, DType type) {
+      return declare(local_name(fmt::format("{}_{}", which, what)), shape, type, Role::kv_cache,
+                     Lifetime::step, builder_.layer());
+    };
+    Cached cache{declare_cache("cache", {rows, attention.kv_heads * attention.head_dim},
+                               quantized ? DType::u8 : options_.compute)};
+    std::vector<TensorId> updates{cache.rows};
+    if (quantized) {
+      cache.scales = declare_cache("scales", {attention.kv_heads, rows}, DType::f32);
+      updates.push_back(cache.scales);
+    }
+    if (new_rows != kNone)
+      builder_.emit(CacheWrite{.quantized = quantized}, {new_rows, group->slots}, {},
+                    std::move(updates));
     return cache;
   }
 
@@ -257,8 +273,9 @@ class Forward : ForwardBuilder {
     const TensorId o = activation("attention", columns(heads[0]));
     const TensorId lse =
         builder_.activation(local_name("lse"), {attention.heads, tokens()}, DType::f32);
-    std::vector<TensorId> reads{heads[0], cached(heads[1], attention, "key_cache"),
-                                cached(heads[2], attention, "value_cache"),
+    const Cached keys = cached(heads[1], attention, "key");
+    const Cached values = cached(heads[2], attention, "value");
+    std::vector<TensorId> reads{heads[0], keys.rows, values.rows,
                                 is_encoder() ? encoder_bounds_ : query_bounds_,
                                 key_bounds_of(attention)};
     if (!attention.sinks.empty()) reads.push_back(weight(attention.sinks));
@@ -266,6 +283,8 @@ class Forward : ForwardBuilder {
     if (bias) reads.push_back(weight_named(weight_name(bias->module)));
     const GroupInputs* group = group_of(attention);
     if (group != nullptr) reads.push_back(group->pages);
+    const bool quantized = keys.scales != kNone;
+    if (quantized) reads.insert(reads.end(), {keys.scales, values.scales});
     builder_.emit(Attention{.heads = attention.heads,
                             .kv_heads = attention.kv_heads,
                             .head_dim = attention.head_dim,
@@ -281,6 +300,7 @@ class Forward : ForwardBuilder {
                             .no_empty_segments = options_.no_empty_segments,
                             .deterministic = options_.deterministic,
                             .paged = group != nullptr,
+                            .quantized = quantized,
                             .page_tokens = group != nullptr ? options_.cache.page_tokens : 0},
                   std::move(reads), {o, lse});
     return linear(with_prompt(o, heads[0], attention), attention.output, "attention_output");

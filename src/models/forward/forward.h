@@ -25,6 +25,7 @@ enum class Head : uint8_t {
 struct CacheOptions {
   std::vector<KeyPool> pools{};           // of key_groups(stack); empty: there are no caches
   int32_t page_tokens = 0;                // of a page
+  bool quantized = false;                 // keys and values have 8 bits, and scales
   base::PerStream<int64_t> capacity = 0;  // the most tokens of a sequence
 };
 
@@ -60,8 +61,9 @@ struct ForwardOptions {
 // `key_bounds` (segments, 2) and `pages` (segments, pages of a sequence) i32, named by group_name
 // (models/forward/key_groups.h), and each layer the caches `layers.N.key_cache` and
 // `layers.N.value_cache` (rows of the pages, kv_heads * head_dim), or `layers.N.cross_key_cache`
-// and `layers.N.cross_value_cache` of what the encoder has written. A block with a prompt reads the
-// prompt's vectors and gates, of role adapter (models/forward/prompt_names.h), and
+// and `layers.N.cross_value_cache` of what the encoder has written. Where they have 8 bits, there
+// are also `layers.N.key_scales` (kv_heads, rows of the pages) and so on. A block with a prompt
+// reads the prompt's vectors and gates, of role adapter (models/forward/prompt_names.h), and
 // `prompt_query_bounds` and `prompt_key_bounds` (1, 2) i32 of lifetime run, which are [0, tokens)
 // and [0, vectors of the prompt).
 program::Program forward(const Stack& stack, const ForwardOptions& options);

@@ -12,6 +12,7 @@
 #include "models/families/families.h"
 #include "models/weights.h"
 #include "plan/job/assembly.h"
+#include "plan/spec/adapter_slots.h"
 #include "plan/spec/adapter_tables.h"
 #include "plan/spec/adapter_widths.h"
 #include "plan/spec/stream_spec.h"
@@ -36,7 +37,9 @@ InferenceSpec spec_of(const InferenceInputs& inputs) {
   spec.compute = compute_type(recipe, inputs.target);
   spec.quantization = quantization(recipe, inputs.model);
   spec.shape = inputs.shape;
+  spec.shape.quantized_cache = recipe.kv_cache_dtype == formats::CacheDtype::int8;
   if (recipe.init == formats::Init::random) spec.init_seed = recipe.seed;
+  spec.slots = adapter_slots(recipe, spec.model, spec.compute);
   if (recipe.adapter.empty()) return spec;
   const formats::AdapterConfig adapter = formats::read_adapter_config(recipe.adapter);
   const methods::Method& method = methods::method_of(adapter);
@@ -116,7 +119,7 @@ class Planner : public Changes {
     int64_t most_rows = 1;
     for (const models::KeyGroup& group : models::key_groups(stack)) {
       const int64_t rows = pages_of_sequence(shape, group) * shape.page_tokens;
-      bytes += rows * token_bytes(stack, group, spec_.compute);
+      bytes += rows * token_bytes(stack, group, shape, spec_.compute);
       most_rows = std::max(most_rows, rows);
     }
     const int64_t left = budget_of(recipe_, least.document, target_).device_bytes -

@@ -52,7 +52,8 @@ std::vector<Tensor> results_for_host(const Program& program, const program::Prog
 std::vector<GeneratingProgram> generating_programs(const models::Stack& stack,
                                                    const InferenceShape& shape,
                                                    program::DType compute) {
-  const models::CacheOptions cache{key_pools(shape, stack), shape.page_tokens, shape.capacity};
+  const models::CacheOptions cache{key_pools(shape, stack), shape.page_tokens,
+                                   shape.quantized_cache, shape.capacity};
   std::vector<GeneratingProgram> programs;
   for (const GeneratingForward& each : generating_forwards(shape, stack.encoder.has_value())) {
     Program program = models::forward(stack, {.program = each.key,

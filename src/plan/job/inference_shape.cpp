@@ -62,13 +62,16 @@ std::vector<int64_t> pages_of_sequences(const InferenceShape& shape, const model
 }
 
 int64_t token_bytes(const models::Stack& stack, const models::KeyGroup& group,
-                    base::DType compute) {
+                    const InferenceShape& shape, base::DType compute) {
   int64_t bytes = 0;
   for (const models::Layer& layer : stack.layers)
     for (const models::Branch& branch : layer.branches) {
       const auto* attention = std::get_if<models::AttentionBlock>(&branch.block);
       if (attention == nullptr || models::key_group(*attention) != group) continue;
-      bytes += 2 * attention->kv_heads * attention->head_dim * base::size_of(compute);
+      const int64_t head = shape.quantized_cache
+                               ? attention->head_dim + base::size_of(base::DType::f32)
+                               : attention->head_dim * base::size_of(compute);
+      bytes += 2 * attention->kv_heads * head;
     }
   return bytes;
 }

@@ -19,8 +19,9 @@ struct InferenceShape {
   base::PerStream<int64_t> capacity = 0;  // tokens per sequence, prompt and answer
   int64_t prefill_tokens = 0;             // the most prompt tokens that one prefill takes
   int64_t encoder_tokens = 0;             // capacity of whole prompts for an encoder in one prefill
-  bool all_logits = false;  // for scoring: logits of every prefill token, not only of the last
-  int64_t candidates = 0;   // likeliest tokens of each row that go to the host; 0: all logits do
+  bool all_logits = false;       // for scoring: logits of every prefill token, not only of the last
+  bool quantized_cache = false;  // keys and values have 8 bits, not those of the compute type
+  int64_t candidates = 0;  // likeliest tokens of each row that go to the host; 0: all logits do
   // Numbers of sequences, ascending and below `sequences`, for which there are decode programs of
   // their own: a step runs the smallest program that holds all active sequences.
   std::vector<int32_t> decode_sizes{};
@@ -55,7 +56,9 @@ std::vector<models::KeyPool> key_pools(const InferenceShape& shape, const models
 std::vector<int64_t> pages_of_sequences(const InferenceShape& shape, const models::Stack& stack,
                                         int64_t sequences);
 
-// The bytes of a token's keys and values in all layers of a group.
-int64_t token_bytes(const models::Stack& stack, const models::KeyGroup& group, base::DType compute);
+// The bytes of a token's keys and values in all layers of a group, in this compute type or in 8
+// bits with their scales.
+int64_t token_bytes(const models::Stack& stack, const models::KeyGroup& group,
+                    const InferenceShape& shape, base::DType compute);
 
 }  // namespace snug::plan

@@ -324,7 +324,8 @@ Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
   const models::Stack stack = adapted_stack(spec);
   Program once;
   for (const GeneratingProgram& each : generating_programs(stack, spec.shape, spec.compute)) {
-    passes::Hoisted hoisted = passes::hoist(adapted(each.program, spec, false));
+    const Program forward = adapted(each.program, spec, false);
+    passes::Hoisted hoisted = passes::hoist(methods::with_lora_slots(forward, spec.slots));
     // All programs hoist the same tensors, except that only the first has the encoder's.
     if (once.operations.empty()) once = std::move(hoisted.once);
     job.programs.push_back(pipeline.plain(hoisted.program, each.results));
@@ -334,7 +335,8 @@ Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
                       .init_seed = spec.init_seed,
                       .adapter_in_files = true,
                       .adapter_widths = spec.adapter_widths,
-                      .adapter_rows = spec.lora.token_rows};
+                      .adapter_rows = spec.lora.token_rows,
+                      .has_slots = !spec.slots.empty()};
   append(job, loading_programs(job, origin, target), spec.verify);
   job.layout = passes::layout(job.programs, target.alignment_bytes());
   job.key_pools = key_pools(spec.shape, stack);

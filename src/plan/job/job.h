@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/token_streams.h"
+#include "methods/lora_slots.h"
 #include "methods/method.h"
 #include "methods/objective.h"
 #include "methods/update.h"
@@ -74,6 +75,7 @@ struct InferenceSpec {
   std::optional<methods::MethodKind> method{};
   methods::LoraOptions lora;
   methods::PromptOptions prompt{};
+  methods::LoraSlots slots{};  // of adapters that requests choose from, where there is no method
   program::DType compute = program::DType::bf16;
   std::optional<passes::QuantizeOptions> quantization{};
   InferenceShape shape{};

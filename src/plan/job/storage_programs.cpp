@@ -187,7 +187,9 @@ Program load_adapter(const Job& job, const Origin& origin, const RunTensors& ten
   const methods::Method& method = methods::method_of(job.method);
   for (const Tensor& tensor : adapter_tensors(job)) {
     const Tensor& original = tensors.original_of(tensor.name);
-    if (origin.adapter_in_files)
+    if (origin.has_slots)
+      load.emit(Fill{FillForm::constant}, original);
+    else if (origin.adapter_in_files)
       load.read(original, origin.adapter_widths.of(tensor.name));
     else if (const auto values = method.initial_values(tensor, origin.adapter_seed))
       load.emit(*values, original);

@@ -65,6 +65,7 @@ struct Origin {
   // The rows that the adapter's files replace in the model's tables (methods/lora.h).
   std::map<std::string, std::vector<int64_t>, std::less<>> adapter_rows{};
   int64_t adapter_seed = 0;
+  bool has_slots = false;  // the adapter's tensors are slots, which begin empty
   std::optional<methods::LossScaleOptions> loss_scale{};  // set where gradients are scaled
   int32_t shards = 1;                                     // ranks over which weights may be sharded
   int32_t shard_nodes = 1;  // machines over which these ranks are spread

@@ -35,6 +35,7 @@ struct OwnKey {
 };
 constexpr OwnKey kOwnKeys[]{{"beta", learns_from_groups, "dpo, orpo or kto"},
                             {"loss_type", has_margins, "dpo"},
+                            {"label_smoothing", has_margins, "dpo"},
                             {"precompute_ref_log_probs", compares, "dpo or kto"},
                             {"desirable_weight", is_labelled, "kto"},
                             {"undesirable_weight", is_labelled, "kto"}};
@@ -140,6 +141,23 @@ int64_t decoder_tokens(const Recipe& recipe) {
   return length * objective_row(recipe).group;
 }
 
+// Only some losses of pairs read it, and one cannot be computed without it.
+void check_label_smoothing(const Recipe& recipe) {
+  using formats::PreferenceLoss;
+  const PreferenceLoss loss = recipe.loss_type;
+  const bool is_read = loss == PreferenceLoss::sigmoid || loss == PreferenceLoss::sigmoid_norm ||
+                       loss == PreferenceLoss::robust || loss == PreferenceLoss::exo_pair;
+  if (recipe.label_smoothing > 0 && !is_read)
+    recipe.fail("label_smoothing",
+                fmt::format("is {}, which loss_type={} does not use; leave it out, or use "
+                            "loss_type=sigmoid or robust",
+                            recipe.label_smoothing, base::word_of(loss)));
+  if (recipe.label_smoothing == 0 && loss == PreferenceLoss::exo_pair)
+    recipe.fail("loss_type",
+                "is exo_pair, which needs a share of wrong labels above 0, as in "
+                "label_smoothing=0.001");
+}
+
 }  // namespace
 
 base::PerStream<int64_t> row_tokens(const Recipe& recipe, bool has_encoder) {
@@ -180,6 +198,7 @@ methods::ObjectiveOptions objective_options(const Recipe& recipe, const Training
     return {.kind = recipe.objective};
   }
   check_rows(recipe, objective);
+  if (has_margins(objective)) check_label_smoothing(recipe);
   check_batch(recipe, objective);
   check_balance(recipe, spec);
   if (spec.lora.dropout > 0)
@@ -195,6 +214,8 @@ methods::ObjectiveOptions objective_options(const Recipe& recipe, const Training
   return {.kind = recipe.objective,
           .reference = objective.compares ? reference_of(recipe, spec) : ReferenceModel::none,
           .beta = recipe.beta,
+          .loss = recipe.loss_type,
+          .label_smoothing = recipe.label_smoothing,
           .desirable_weight = recipe.desirable_weight,
           .undesirable_weight = recipe.undesirable_weight};
 }

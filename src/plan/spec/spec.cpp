@@ -103,6 +103,11 @@ methods::UpdateOptions update_options(const Recipe& recipe, DType compute,
   options.weight_decay = recipe.weight_decay;
   options.max_grad_norm = recipe.max_grad_norm;
   options.muon = muon_options(recipe, compute, target);
+  if (recipe.loraplus_lr_ratio > 0) {
+    options.lora_b_rate = recipe.loraplus_lr_ratio;
+    options.lora_embedding_rate =
+        recipe.learning_rate > 0 ? recipe.loraplus_lr_embedding / recipe.learning_rate : 0.0;
+  }
   options.seed = recipe.seed;
   if (compute == DType::f16) options.loss_scale = loss_scale(recipe);
   return options;
@@ -174,13 +179,17 @@ void check_in_backward(const Recipe& recipe) {
                 fmt::format("updates weights before the norm of all gradients is known, so nothing "
                             "can be clipped to max_grad_norm={}; set max_grad_norm=0",
                             recipe.max_grad_norm));
+  if (recipe.loraplus_lr_ratio > 0)
+    recipe.fail("optim_in_backward",
+                "updates weights with one learning rate, and loraplus_lr_ratio asks for several; "
+                "leave one of them out");
 }
 
 // Whether nothing prevents each update from directly following its gradient, and nobody has
 // forbidden it.
 bool may_update_in_backward(const Recipe& recipe) {
   return !recipe.is_given("optim_in_backward") && !asks_fp16(recipe) && recipe.max_grad_norm == 0 &&
-         recipe.gradient_accumulation_steps == 1;
+         recipe.gradient_accumulation_steps == 1 && recipe.loraplus_lr_ratio == 0;
 }
 
 void check_offloading(const Recipe& recipe) {

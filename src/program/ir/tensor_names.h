@@ -24,6 +24,8 @@ inline constexpr std::string_view kSlotsName = "slots";
 // The pages of caches that each segment has (program/kinds/attention/attention.h).
 inline constexpr std::string_view kPagesName = "pages";
 inline constexpr std::string_view kOutputRowsName = "output_rows";
+// Where each row has the part of its own adapter (methods/lora_slots.h).
+inline constexpr std::string_view kAdapterRowsName = "adapter_rows";
 
 // Numbers that the host sets.
 inline constexpr std::string_view kInverseTokensName = "inverse_tokens";

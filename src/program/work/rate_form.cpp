@@ -41,6 +41,7 @@ std::string RateForm::name() const {
   if (algorithm != ProductAlgorithm::library)
     name += fmt::format(" by {}", base::word_of(algorithm));
   append_if(adjusted, " adjusted");
+  append_if(quantized, " quantized");
   append_if(copied, " copied");
   for (const std::string& decision : decisions) name += " " + decision;
   append_if(few, " few");
@@ -62,6 +63,7 @@ RateForm without_decisions(RateForm form) {
 RateForm plain(RateForm form) {
   form.decisions.clear();
   form.adjusted = false;
+  form.quantized = false;
   form.copied = false;
   return form;
 }

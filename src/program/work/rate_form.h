@@ -12,6 +12,7 @@
 //                     "... by library"           of a library's kernels
 //                     "... on tensor cores"      of own kernels there
 //                     "... adjusted"             of scores that are capped or biased
+//                     "... quantized"            of keys and values in 8 bits
 //                     "... copied"               as of a matmul
 //                     "... few"                  of the segments that are few
 //   linear losses     "linear_cross_entropy_train bf16 .."
@@ -70,6 +71,7 @@ struct RateForm {
   bool online = false;
   ProductAlgorithm algorithm = ProductAlgorithm::library;  // rated_as() of it
   bool adjusted = false;
+  bool quantized = false;
   bool copied = false;
   std::vector<std::string> decisions = {};
   bool few = false;
@@ -86,7 +88,7 @@ ProductAlgorithm rated_as(ProductAlgorithm algorithm);
 // Whose samples are looked up where a form has none of its own: without the words of decisions,
 // which calibrations of older builds have not,
 RateForm without_decisions(RateForm form);
-// and also without the copies of operands and with scores as they are;
+// and also without the copies of operands, with scores as they are and keys in full width;
 RateForm plain(RateForm form);
 // with the type that has the same bytes, and on a card the same rates;
 RateForm with_bf16_for_f16(RateForm form);

@@ -60,7 +60,8 @@ class ForwardTasks {
 // The scale must be positive, since the kernels find the largest score of a row before they apply
 // it.
 bool supports(const Attention& attention, const program::OperationView& view, const CpuContext&) {
-  return attention.scale > 0 && of_one_type(view, {Attention::kK, Attention::kV, Attention::kO}) &&
+  return attention.scale > 0 && of_one_type(view, {Attention::kO}) &&
+         (attention.quantized || of_one_type(view, {Attention::kK, Attention::kV})) &&
          (!attention.sinks || of_one_type(view, {Attention::kSinks}));
 }
 
@@ -128,20 +129,50 @@ class PageTables {
   int64_t pages_ = 0;
 };
 
+// Keys or values: rows of the type of the queries, or of 8 bits with their scales.
+class KeyTensor {
+ public:
+  KeyTensor(const Buffer& rows, const Buffer* scales)
+      : data_(rows.data), stride_(rows.strides[0]), element_bytes_(base::size_of(rows.dtype)) {
+    SNUG_CHECK(rows.shape[1] <= 1 || rows.strides[1] == 1, "keys whose elements lie apart");
+    if (scales == nullptr) return;
+    SNUG_CHECK(scales->strides[1] == 1, "scales of keys that lie apart");
+    scales_ = scales->as<const float>();
+    scale_stride_ = scales->strides[0];
+  }
+
+  // A head's elements, from this row on.
+  HeadRows at(int64_t row, int64_t head, int64_t head_dim) const {
+    return {data_ + (row * stride_ + head * head_dim) * element_bytes_, stride_,
+            scales_ == nullptr ? nullptr : scales_ + head * scale_stride_ + row};
+  }
+
+ private:
+  const std::byte* data_;
+  int64_t stride_;
+  int64_t element_bytes_;
+  const float* scales_ = nullptr;
+  int64_t scale_stride_ = 0;
+};
+
 // The operands of a forward pass.
 struct ForwardTensors {
   ForwardTensors(const Attention& attention, const Invocation& invocation, const Segments& segments)
       : biases(attention, invocation),
         pages(attention, invocation, segments),
         q(rows_of(invocation[Attention::kQ])),
-        k(rows_of(invocation[Attention::kK])),
-        v(rows_of(invocation[Attention::kV])),
+        k(invocation[Attention::kK],
+          attention.quantized ? &invocation[Attention::kKScales] : nullptr),
+        v(invocation[Attention::kV],
+          attention.quantized ? &invocation[Attention::kVScales] : nullptr),
         o(rows_of(invocation[Attention::kO])),
         lse(rows_of(invocation[Attention::kLse])),
         sinks(attention.sinks ? one_row_of(invocation[Attention::kSinks]) : Rows{}) {}
   ScoreBiases biases;
   PageTables pages;
-  Rows q, k, v, o, lse;
+  Rows q;
+  KeyTensor k, v;
+  Rows o, lse;
   Rows sinks;  // one row with the sinks of all heads; its data is null if there are none
 
   void zero_queries(Range gap) const {
@@ -160,8 +191,8 @@ struct ForwardTensors {
             .begin = task.queries.begin,
             .end = task.queries.end,
             .q = {q.at(queries.begin, head * d), q.stride},
-            .k = {k.at(first_row, task.kv_head * d), k.stride},
-            .v = {v.at(first_row, task.kv_head * d), v.stride},
+            .k = k.at(first_row, task.kv_head, d),
+            .v = v.at(first_row, task.kv_head, d),
             .pages = pages.of(task.segment, keys.begin),
             .o = o.at(queries.begin, head * d),
             .o_stride = o.stride,
@@ -187,34 +218,18 @@ void run(const Attention& attention, const Invocation& invocation, CpuContext& c
     AttentionTile tile = tensors.tile(attention, segments, tasks.at(number));
     if (has_few(attention, tile.form.queries, tile.form.keys)) {
       few.add(tile.end - tile.begin);
-      context.kernels.attention_few->attend[element](tile);
+      context.kernels.attention_few->attend[attention.quantized][element](tile);
     } else {
       tile.scratch = scratch + current_thread() * scratch_bytes;
-      kernels.attend[element](tile);
+      kernels.attend[attention.quantized][element](tile);
     }
   });
   if (attention.kernel.few_queries > 0) few.note();
-}
-
-void run(const program::CacheWrite&, const Invocation& invocation, CpuContext& context) {
-  const Rows x = rows_of(invocation[program::CacheWrite::kX]);
-  const int32_t* slots = integers_of(invocation[program::CacheWrite::kSlots]);
-  note_rows(invocation, program::CacheWrite::kSlots);
-  const Rows cache = rows_of(invocation[program::CacheWrite::kCache]);
-  const auto convert = context.kernels.elementwise->convert[x.element][cache.element];
-  const int64_t rows_per_task = std::max<int64_t>(1, kElementsPerTask / x.columns);
-  parallel_ranges(x.rows, rows_per_task, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      SNUG_CHECK(slots[t] < cache.rows, "slot {} of {}", slots[t], cache.rows);
-      if (slots[t] >= 0) convert(x.at(t), cache.at(slots[t]), x.columns);
-    }
-  });
 }
 
 }  // namespace
 
 SNUG_CPU_KIND(Attention, .supports = supports, .decide = decide, .workspace_bytes = workspace_bytes,
               .prepare = prepare);
-SNUG_CPU_KIND(CacheWrite);
 
 }  // namespace snug::backends::cpu

@@ -127,6 +127,30 @@ SNUG_INLINE Float16Lanes load(const Fp16* x) {
   return widen_fp16(half);
 }
 
+// Loads numbers of 8 bits with a sign.
+SNUG_INLINE Float16Lanes load(const int8_t* x) {
+#if defined(__AVX512F__)
+  __m128i bytes;
+  __builtin_memcpy(&bytes, x, sizeof bytes);
+  return lanes_as<Float16Lanes>(
+      _mm512_maskz_cvtepi32_ps(0xffff, _mm512_maskz_cvtepi8_epi32(0xffff, bytes)));
+#else
+  Float16Lanes v;
+  for (int64_t i = 0; i < kRegisters; ++i) {
+#if defined(__AVX2__)
+    int64_t bytes;
+    __builtin_memcpy(&bytes, x + i * kRegisterLanes, sizeof bytes);
+    v.part[i] = __builtin_bit_cast(
+        Register, _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_cvtsi64_si128(bytes))));
+#else
+    for (int64_t j = 0; j < kRegisterLanes; ++j)
+      v.part[i][j] = static_cast<float>(x[i * kRegisterLanes + j]);
+#endif
+  }
+  return v;
+#endif
+}
+
 // Loads the first n < 16 elements; missing lanes are `absent`.
 SNUG_INLINE Float16Lanes load_partial(const float* x, int64_t n, float absent) {
   Float16Lanes v = splat(absent);
@@ -150,6 +174,12 @@ SNUG_INLINE Float16Lanes load_partial(const Fp16* x, int64_t n, float absent) {
   Float16Lanes v = splat(absent);
   __builtin_memcpy(&v, &present, static_cast<uint64_t>(n) * sizeof(float));
   return v;
+}
+
+SNUG_INLINE Float16Lanes load_partial(const int8_t* x, int64_t n, float absent) {
+  float wide[kLanes];
+  for (int64_t i = 0; i < kLanes; ++i) wide[i] = i < n ? static_cast<float>(x[i]) : absent;
+  return load(wide);
 }
 
 // Rounds to fp16, to nearest with ties to even; values that are too large become infinite, NaN

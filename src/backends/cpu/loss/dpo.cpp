@@ -1,10 +1,11 @@
 // A micro-batch has few pairs, so one thread does them one after another, in fp64, since the loss
 // of a pair is a small difference of large sums.
+#include <algorithm>
 #include <array>
 
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
-#include "backends/formulas/answer_pair.h"
+#include "backends/formulas/preference_loss.h"
 #include "program/kinds/loss/dpo.h"
 
 namespace snug::backends::cpu {
@@ -15,15 +16,26 @@ using program::DpoGrad;
 
 // Calls f(pair number, its log-probabilities) for every pair in the batch.
 template <typename Struct, typename F>
-void for_each_pair(const Struct&, const Invocation& invocation, F&& f) {
+void for_each_pair(const Struct& dpo, const Invocation& invocation, F&& f) {
   const auto* policy = invocation[Struct::kPolicy].template as<const float>();
   const auto* reference = invocation[Struct::kReference].template as<const float>();
   const int32_t* bounds = integers_of(invocation[Struct::kBounds]);
+  const int32_t* answers = dpo.means ? integers_of(invocation[Struct::kAnswers]) : nullptr;
+  const auto tokens = [&](int64_t segment) {
+    if (answers == nullptr) return 1.0;
+    return static_cast<double>(std::max(1, answers[2 * segment + 1] - answers[2 * segment] - 1));
+  };
   const int64_t pairs = invocation[Struct::kPolicy].elements() / 2;
   for (int64_t p = 0; p < pairs; ++p)
     if (bounds[4 * p] < bounds[4 * p + 1])
       f(p, AnswerPair<double>{policy[2 * p], policy[2 * p + 1], reference[2 * p],
-                              reference[2 * p + 1]});
+                              reference[2 * p + 1], tokens(2 * p), tokens(2 * p + 1)});
+}
+
+template <typename Struct>
+PairLoss<double> loss_of(const Struct& dpo, const AnswerPair<double>& pair) {
+  return pair_loss<double>({dpo.form, dpo.beta, dpo.label_smoothing}, pair.chosen_score(),
+                           pair.rejected_score());
 }
 
 void run(const Dpo& dpo, const Invocation& invocation, CpuContext&) {
@@ -32,7 +44,7 @@ void run(const Dpo& dpo, const Invocation& invocation, CpuContext&) {
   double loss = 0;
   for_each_pair(dpo, invocation, [&](int64_t, const AnswerPair<double>& pair) {
     const double margin = pair.margin(beta);
-    loss += minus_log_sigmoid(margin);
+    loss += loss_of(dpo, pair).value;
     const std::array<double, program::kPreferenceMeasures.size()> measures{
         pair.chosen_reward(beta),
         pair.rejected_reward(beta),
@@ -50,16 +62,16 @@ void run(const Dpo& dpo, const Invocation& invocation, CpuContext&) {
 }
 
 void run(const DpoGrad& grad, const Invocation& invocation, CpuContext&) {
-  const auto beta = static_cast<double>(grad.beta);
   const auto inverse_pairs =
       static_cast<double>(*invocation[DpoGrad::kInversePairs].as<const float>());
   const Buffer& written = invocation[DpoGrad::kDPolicy];
   auto* dpolicy = written.as<float>();
   std::fill_n(dpolicy, written.elements(), 0.0F);
   for_each_pair(grad, invocation, [&](int64_t p, const AnswerPair<double>& pair) {
-    const double slope = beta * sigmoid_of_minus(pair.margin(beta)) * inverse_pairs;
-    dpolicy[2 * p] = static_cast<float>(-slope);
-    dpolicy[2 * p + 1] = static_cast<float>(slope);
+    const PairLoss<double> loss = loss_of(grad, pair);
+    dpolicy[2 * p] = static_cast<float>(loss.chosen_slope / pair.chosen_tokens * inverse_pairs);
+    dpolicy[2 * p + 1] =
+        static_cast<float>(loss.rejected_slope / pair.rejected_tokens * inverse_pairs);
   });
 }
 

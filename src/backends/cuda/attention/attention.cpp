@@ -167,6 +167,30 @@ DeviceRows sinks_of(const Attention& attention, const Invocation& invocation) {
   return attention.sinks ? matrix_of(invocation[Attention::kSinks]).operand : DeviceRows{};
 }
 
+// Keys or values as kernels read them: of a float type, or of 8 bits with their scales.
+struct KeyOperand {
+  Matrix matrix;
+  KeyScales scales;
+};
+
+KeyOperand key_operand(const Attention& attention, const Invocation& invocation,
+                       const program::Operand<Attention>& rows,
+                       const program::Operand<Attention>& scales) {
+  const Buffer& buffer = invocation[rows];
+  if (!attention.quantized) return {matrix_of(buffer), {}};
+  Matrix matrix{.operand = {.data = bytes_of(buffer), .stride = buffer.shape[1]},
+                .rows = buffer.shape[0],
+                .columns = buffer.shape[1]};
+  const DeviceRows of_rows = matrix_of(invocation[scales]).operand;
+  return {matrix, {static_cast<const float*>(of_rows.data), of_rows.stride}};
+}
+KeyOperand cached_keys(const Attention& attention, const Invocation& invocation) {
+  return key_operand(attention, invocation, Attention::kK, Attention::kKScales);
+}
+KeyOperand cached_values(const Attention& attention, const Invocation& invocation) {
+  return key_operand(attention, invocation, Attention::kV, Attention::kVScales);
+}
+
 // Records which of Snug's own kernels was queued: its number of splits (0: the kernel does not
 // split), and whether it runs on the tensor cores.
 void note_own(const Invocation& invocation, int64_t splits, bool on_tensor_cores) {
@@ -179,27 +203,30 @@ void note_own(const Invocation& invocation, int64_t splits, bool on_tensor_cores
 void run_in_splits(const Attention& attention, RangesRun segments, const Invocation& invocation,
                    CudaContext& context) {
   const AttentionForm& form = segments.shape.form;
-  const Matrix k = matrix_of(invocation[Attention::kK]);
-  const Matrix v = matrix_of(invocation[Attention::kV]);
+  const auto [k, k_scales] = cached_keys(attention, invocation);
+  const auto [v, v_scales] = cached_values(attention, invocation);
   const int64_t parts = segments.shape.q_tokens * form.heads * attention.kernel.splits;
   auto* scratch = invocation.workspace.as<float>();
   begin_biases(attention, invocation,
                reinterpret_cast<std::byte*>(scratch + parts * (form.head_dim + 2)), segments,
                context);
-  const AttentionSplitsRun run{
-      .segments = segments,
-      .splits = static_cast<int32_t>(attention.kernel.splits),
-      .vectors = is_narrow(k.operand.format) && k.operand.format == v.operand.format &&
-                 form.head_dim % kVectorElements == 0 && walk_rows({&k, &v}).vectors,
-      .q = matrix_of(invocation[Attention::kQ]).operand,
-      .k = k.operand,
-      .v = v.operand,
-      .o = matrix_of(invocation[Attention::kO]).operand,
-      .lse = floats_of(invocation[Attention::kLse]),
-      .sinks = sinks_of(attention, invocation),
-      .peaks = scratch,
-      .totals = scratch + parts,
-      .outputs = scratch + 2 * parts};
+  const AttentionSplitsRun run{.segments = segments,
+                               .splits = static_cast<int32_t>(attention.kernel.splits),
+                               .vectors = !attention.quantized && is_narrow(k.operand.format) &&
+                                          k.operand.format == v.operand.format &&
+                                          form.head_dim % kVectorElements == 0 &&
+                                          walk_rows({&k, &v}).vectors,
+                               .q = matrix_of(invocation[Attention::kQ]).operand,
+                               .k = k.operand,
+                               .v = v.operand,
+                               .o = matrix_of(invocation[Attention::kO]).operand,
+                               .lse = floats_of(invocation[Attention::kLse]),
+                               .sinks = sinks_of(attention, invocation),
+                               .k_scales = k_scales,
+                               .v_scales = v_scales,
+                               .peaks = scratch,
+                               .totals = scratch + parts,
+                               .outputs = scratch + 2 * parts};
   attention_splits(run, context.stream.get());
   note_own(invocation, run.splits, false);
 }
@@ -207,7 +234,6 @@ void run_in_splits(const Attention& attention, RangesRun segments, const Invocat
 void run(const Attention& attributes, const Invocation& invocation, CudaContext& context) {
   if (is_by_library(attributes)) return run_cudnn(attributes, invocation, context);
   const Matrix q = matrix_of(invocation[Attention::kQ]);
-  const Matrix k = matrix_of(invocation[Attention::kK]);
   const int64_t numbers = key_numbers(attributes, invocation[Attention::kQBounds].shape.rows(),
                                       most_keys(attributes, invocation));
   RangesRun ranges = ranges_run(attributes, invocation, q.rows, numbers);
@@ -216,7 +242,8 @@ void run(const Attention& attributes, const Invocation& invocation, CudaContext&
                invocation.workspace.data + key_ranges_bytes(attributes, q.rows, numbers), ranges,
                context);
   find_ranges(ranges, context.stream.get());
-  const Matrix v = matrix_of(invocation[Attention::kV]);
+  const auto [k, k_scales] = cached_keys(attributes, invocation);
+  const auto [v, v_scales] = cached_values(attributes, invocation);
   const AttentionRun run{.shape = ranges.shape,
                          .keys = ranges.keys,
                          .queries = ranges.queries,
@@ -226,7 +253,9 @@ void run(const Attention& attributes, const Invocation& invocation, CudaContext&
                          .v = v.operand,
                          .o = matrix_of(invocation[Attention::kO]).operand,
                          .lse = floats_of(invocation[Attention::kLse]),
-                         .sinks = sinks_of(attributes, invocation)};
+                         .sinks = sinks_of(attributes, invocation),
+                         .k_scales = k_scales,
+                         .v_scales = v_scales};
   if (is_on_tensor_cores(attributes)) {
     attention_matrix(run, context.stream.get());
     return note_own(invocation, 0, true);

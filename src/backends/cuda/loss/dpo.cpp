@@ -17,8 +17,11 @@ DpoRun run_of(const Struct& dpo, const Invocation& invocation) {
           floats_of(invocation[Struct::kReference]),
           integers_of(invocation[Struct::kBounds]),
           floats_of(invocation[Struct::kInversePairs]),
+          dpo.means ? integers_of(invocation[Struct::kAnswers]) : nullptr,
           policy.elements() / 2,
-          dpo.beta};
+          dpo.beta,
+          dpo.form,
+          dpo.label_smoothing};
 }
 
 void run(const Dpo& dpo, const Invocation& invocation, CudaContext& context) {

@@ -2,15 +2,12 @@
 
 #include "backends/cuda/elementwise/kernels/elementwise.h"
 #include "backends/cuda/kind_functions.h"
-#include "backends/cuda/product/few_rows.h"
 #include "backends/cuda/product/matrices.h"
-#include "program/kinds/attention/attention.h"
 #include "program/kinds/product/embedding.h"
 
 namespace snug::backends::cuda {
 namespace {
 
-using program::CacheWrite;
 using program::Embedding;
 using program::EmbeddingGrad;
 
@@ -41,22 +38,9 @@ void run(const EmbeddingGrad& grad, const Invocation& invocation, CudaContext& c
                      context.stream.get());
 }
 
-void run(const CacheWrite&, const Invocation& invocation, CudaContext& context) {
-  const Matrix x = matrix_of(invocation[CacheWrite::kX]);
-  const Matrix cache = matrix_of(invocation[CacheWrite::kCache]);
-  cache_write({walk_rows({&x, &cache}), x.operand, cache.operand,
-               integers_of(invocation[CacheWrite::kSlots]), cache.rows},
-              context.stream.get());
-}
-
-void run_together(const CacheWrite&, std::span<const Invocation> list, CudaContext& context) {
-  run_rotations_together(list, context);
-}
-
 }  // namespace
 
 SNUG_CUDA_KIND(Embedding);
 SNUG_CUDA_KIND(EmbeddingGrad);
-SNUG_CUDA_KIND(CacheWrite, .run_together = run_together);
 
 }  // namespace snug::backends::cuda

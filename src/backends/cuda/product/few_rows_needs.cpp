@@ -201,7 +201,11 @@ size_t rotations_together(const Program& program, size_t first) {
   const auto rows = [&]<typename Struct>(size_t i, const program::Operand<Struct>& x) {
     return program.tensor(id_of(list[i], x)).shape.rows();
   };
-  if (!is(first, Rope{}) && !is(first, CacheWrite{})) return 1;
+  // What is written in 8 bits has a launch of its own, after the rotation.
+  const auto is_write = [&](size_t i) {
+    return is(i, CacheWrite{}) && !list[i].attributes.get<CacheWrite>().quantized;
+  };
+  if (!is(first, Rope{}) && !is_write(first)) return 1;
   const int64_t first_rows =
       is(first, Rope{}) ? rows(first, Rope::kX) : rows(first, CacheWrite::kX);
   size_t next = first;
@@ -211,7 +215,7 @@ size_t rotations_together(const Program& program, size_t first) {
         id_of(list[next], Rope::kTable) != id_of(list[first], Rope::kTable))
       return 1;
   const size_t writes = next;
-  for (; is(next, CacheWrite{}) && parts < kRotationParts; ++next, ++parts) {
+  for (; is_write(next) && parts < kRotationParts; ++next, ++parts) {
     const Operation& write = list[next];
     const bool is_even = program.tensor(id_of(write, CacheWrite::kX)).shape.columns() % 2 == 0;
     if (rows(next, CacheWrite::kX) != first_rows || !is_even ||

@@ -51,6 +51,24 @@ void check_bias(const Struct& attention, const OperationView& view, ShapeRule& r
   rule.mixed_types({Struct::kQ, Struct::kBias});
 }
 
+// Numbers of 8 bits with a scale for each row and head.
+void check_quantized_keys(const Attention& attention, const OperationView& view, ShapeRule& rule) {
+  const Shape scales{attention.kv_heads, view[Attention::kK].shape[0]};
+  rule.same_type({Attention::kQ});
+  for (const auto& operand : {Attention::kK, Attention::kV}) rule.type(operand, DType::u8);
+  for (const auto& operand : {Attention::kKScales, Attention::kVScales})
+    rule.measure(operand, scales);
+}
+
+void check_key_types(const Attention& attention, const OperationView& view, ShapeRule& rule) {
+  if (attention.quantized) return check_quantized_keys(attention, view, rule);
+  rule.same_type({Attention::kQ, Attention::kK, Attention::kV});
+}
+void check_key_types(const AttentionGrad& /*grad*/, const OperationView& /*view*/,
+                     ShapeRule& rule) {
+  rule.same_type({AttentionGrad::kQ, AttentionGrad::kK, AttentionGrad::kV});
+}
+
 // Checks q, k, v and the bounds.
 template <typename Struct>
 void check_inputs(const Struct& attention, const OperationView& view, ShapeRule& rule) {
@@ -61,7 +79,7 @@ void check_inputs(const Struct& attention, const OperationView& view, ShapeRule&
   rule.shape(Struct::kQ, Shape{q.shape[0], attention.heads * attention.head_dim});
   rule.shape(Struct::kK, Shape{k.shape[0], attention.kv_heads * attention.head_dim});
   rule.shape(Struct::kV, k.shape);
-  rule.same_type({Struct::kQ, Struct::kK, Struct::kV});
+  check_key_types(attention, view, rule);
   const Tensor& q_bounds = view[Struct::kQBounds];
   rule.rank(Struct::kQBounds, 2);
   rule.index(Struct::kQBounds, Shape{q_bounds.shape[0], 2});
@@ -137,10 +155,17 @@ double score_flops(const Attributes& attention, const Extent& extent) {
 }
 
 // Keys and values are read only where segments and windows reach; the rest of a cache is not read.
-double bytes_of(const Attention&, const OperationView& view, const Extent& extent) {
+double bytes_of(const Attention& attention, const OperationView& view, const Extent& extent) {
   const Tensor& k = view[Attention::kK];
-  const auto whole = static_cast<double>(k.bytes());
-  return operand_bytes(view) - 2.0 * (whole - row_bytes(k, extent.keys));
+  double whole = static_cast<double>(k.bytes());
+  double read = row_bytes(k, extent.keys);
+  if (attention.quantized) {
+    const Tensor& scales = view[Attention::kKScales];
+    const double rows = static_cast<double>(k.shape[0]);
+    whole += static_cast<double>(scales.bytes());
+    read += static_cast<double>(scales.bytes()) * std::min(1.0, extent.keys / std::max(1.0, rows));
+  }
+  return operand_bytes(view) - 2.0 * (whole - read);
 }
 
 std::string shape_error(const Attention& attention, const OperationView& view) {
@@ -208,8 +233,8 @@ Cost cost(const AttentionGrad& attention, const OperationView& view, const Exten
 
 void differentiate(const Attention& attention, const Operation& operation, Tape& tape) {
   const TensorId d_o = tape.gradient(id_of(operation, Attention::kO));
-  SNUG_CHECK(d_o == kNone || !attention.paged,
-             "a gradient of an attention whose keys lie in pages, which is for inference alone");
+  SNUG_CHECK(d_o == kNone || !(attention.paged || attention.quantized),
+             "a gradient of an attention to a cache, which is for inference alone");
   const auto id = [&](const Operand<Attention>& operand) { return id_of(operation, operand); };
   const TensorId q = id(Attention::kQ);
   const TensorId k = id(Attention::kK);
@@ -258,13 +283,29 @@ void differentiate(const Attention& attention, const Operation& operation, Tape&
   tape.emit(grad, std::move(reads), std::move(writes));
 }
 
-// The numbers of keys and values in 16 bits that decoding in parts reads.
+// The numbers of keys and values in 16 or 8 bits that decoding in parts reads.
 double cache_numbers(const Attention& attention, const OperationView& view, const Extent& extent) {
   const Tensor& k = view[Attention::kK];
-  if (attention.kernel.splits == 0 || size_of(k.dtype) != 2) return 0;
+  if (attention.kernel.splits == 0 || size_of(k.dtype) > 2) return 0;
   return 2.0 * extent.keys * static_cast<double>(k.shape.columns());
 }
 double cache_numbers(const AttentionGrad&, const OperationView&, const Extent&) { return 0; }
+
+// The form of keys and values in 8 bits is that of keys in full width with a word, so that samples
+// of those can stand for it.
+RateForm form_of(const Attention& attention, const OperationView& view) {
+  RateForm form = typed_form(view);
+  if (!attention.quantized) return form;
+  const DType type = view[Attention::kQ].dtype;
+  std::vector<DType>& types = form.reads;
+  types.resize(types.size() - 2);  // without the scales, which are the last
+  types.insert(types.begin(), {type, type});
+  form.quantized = true;
+  return form;
+}
+RateForm form_of(const AttentionGrad& /*grad*/, const OperationView& view) {
+  return typed_form(view);
+}
 
 // With as many queries as keys, or in cross-attention, whole segments are processed. Otherwise a
 // cache is read.
@@ -278,7 +319,7 @@ RateKey attention_key(const Struct& attention, const OperationView& view, const 
                                                                   view[Struct::kQBounds].shape[0]));
   const bool is_adjusted =
       attention.softcap > 0.0F || attention.alibi_scale != 0.0F || attention.relative_bias;
-  RateKey key{.form = typed_form(view)};
+  RateKey key{.form = form_of(attention, view)};
   key.form.cached = is_cached;
   key.form.by_library = is_by_library(attention);
   key.form.tensor_cores = is_on_tensor_cores(attention);

@@ -95,6 +95,11 @@ struct DenseAttention {
 // row pages[s, j / page_tokens] * page_tokens + j % page_tokens. k_bounds are then positions in the
 // segment's row of that table, of which only the pages that hold keys from begin to end are read,
 // and segments may share pages. A query's result has the same bits whichever pages its keys lie in.
+//
+// With `quantized` k and v are what a quantized cache_write leaves: u8 that hold numbers of 8 bits
+// with a sign, and with them there are k_scales and v_scales (kv_heads, k_tokens) f32, one for each
+// row and head. A key is its scale times its numbers: the scale multiplies the score, and that of a
+// value its weight, so that neither is ever stored in full width.
 struct Attention {
   int64_t heads = 0;
   int64_t kv_heads = 0;
@@ -111,6 +116,7 @@ struct Attention {
   bool no_empty_segments = false;
   bool deterministic = true;
   bool paged = false;
+  bool quantized = false;
   int32_t page_tokens = 0;  // of a page; 0 without pages
   AttentionChoice kernel = {};
   bool operator==(const Attention&) const = default;
@@ -131,6 +137,7 @@ struct Attention {
                  Field{"deterministic", &Attention::deterministic},
                  Field{"paged", &Attention::paged},
                  Field{"page_tokens", &Attention::page_tokens},
+                 Field{"quantized", &Attention::quantized},
                  Decision{"kernel", &Attention::kernel}};
   static constexpr auto kQ = read<Attention>(0, "q");
   static constexpr auto kK = read<Attention>(1, "k");
@@ -140,10 +147,12 @@ struct Attention {
   static constexpr auto kSinks = read<Attention>(5, "sinks", &Attention::sinks);
   static constexpr auto kBias = read<Attention>(6, "bias", &Attention::relative_bias);
   static constexpr auto kPages = read<Attention>(7, "pages", &Attention::paged);
-  static constexpr auto kO = write<Attention>(8, "o");
-  static constexpr auto kLse = write<Attention>(9, "lse");
-  static constexpr std::array kOperands{kQ,     kK,    kV,     kQBounds, kKBounds,
-                                        kSinks, kBias, kPages, kO,       kLse};
+  static constexpr auto kKScales = read<Attention>(8, "k_scales", &Attention::quantized);
+  static constexpr auto kVScales = read<Attention>(9, "v_scales", &Attention::quantized);
+  static constexpr auto kO = write<Attention>(10, "o");
+  static constexpr auto kLse = write<Attention>(11, "lse");
+  static constexpr std::array kOperands{kQ,    kK,     kV,       kQBounds, kKBounds, kSinks,
+                                        kBias, kPages, kKScales, kVScales, kO,       kLse};
   static constexpr Traits kTraits{
       .recomputing = Recomputing::attention,
       .extents = {ExtentOperand{kQBounds.name, kQ.name}, ExtentOperand{kKBounds.name, kK.name}}};
@@ -269,13 +278,21 @@ Extent extent_of(const AttentionGrad& grad, std::span<const int32_t> q_bounds,
 
 // reads: x (tokens, width), slots (tokens) i32. updates: cache (capacity, width): row slots[t]
 // becomes x[t]; a negative slot is skipped.
+//
+// With `quantized` the cache is u8, and scales (heads, capacity) f32 are updated with it: for each
+// head of a row, which is width / heads elements, the scale is its largest magnitude / 127, and an
+// element becomes the nearest whole number to x / scale, as 8 bits with a sign. A head of zeros has
+// scale 0. A head with an element that is not finite has scale NaN, so that whoever reads it sees
+// that (backends/formulas/key_codes.h).
 struct CacheWrite {
+  bool quantized = false;
   bool operator==(const CacheWrite&) const = default;
-  static constexpr std::tuple<> kFields{};
+  static constexpr auto kFields = std::tuple{Field{"quantized", &CacheWrite::quantized}};
   static constexpr auto kX = read<CacheWrite>(0, "x");
   static constexpr auto kSlots = read<CacheWrite>(1, "slots");
   static constexpr auto kCache = update<CacheWrite>(2, "cache");
-  static constexpr std::array kOperands{kX, kSlots, kCache};
+  static constexpr auto kScales = update<CacheWrite>(3, "scales", &CacheWrite::quantized);
+  static constexpr std::array kOperands{kX, kSlots, kCache, kScales};
   static constexpr Traits kTraits{.is_joinable = true, .extents = {ExtentOperand{kSlots.name}}};
 };
 

@@ -6,7 +6,7 @@
 namespace snug::program {
 namespace {
 
-std::string shape_error(const CacheWrite&, const OperationView& view) {
+std::string shape_error(const CacheWrite& write, const OperationView& view) {
   ShapeRule rule(view);
   const Tensor& x = view[CacheWrite::kX];
   const Tensor& cache = view[CacheWrite::kCache];
@@ -14,14 +14,31 @@ std::string shape_error(const CacheWrite&, const OperationView& view) {
   rule.index(CacheWrite::kSlots, Shape{x.shape[0]});
   rule.rank(CacheWrite::kCache, 2);
   rule.shape(CacheWrite::kCache, Shape{cache.shape[0], x.shape[1]});
-  rule.same_type({CacheWrite::kX, CacheWrite::kCache});
+  if (!write.quantized) {
+    rule.same_type({CacheWrite::kX, CacheWrite::kCache});
+    return rule.error();
+  }
+  rule.same_type({CacheWrite::kX});
+  rule.type(CacheWrite::kCache, DType::u8);
+  const Tensor& scales = view[CacheWrite::kScales];
+  rule.rank(CacheWrite::kScales, 2);
+  rule.measure(CacheWrite::kScales, Shape{scales.shape[0], cache.shape[0]});
+  rule.require(scales.shape[0] > 0 && cache.shape[1] % scales.shape[0] == 0,
+               "has rows that are no whole heads");
   return rule.error();
 }
 
-// Bytes: rows are read once and written once.
-Cost cost(const CacheWrite&, const OperationView& view, const Extent& extent) {
-  return {0, 2.0 * row_bytes(view[CacheWrite::kX], extent.rows) +
-                 static_cast<double>(view[CacheWrite::kSlots].bytes())};
+// Bytes: rows are read once and written once, and their scales are written.
+Cost cost(const CacheWrite& write, const OperationView& view, const Extent& extent) {
+  const double rows = row_bytes(view[CacheWrite::kX], extent.rows) +
+                      row_bytes(view[CacheWrite::kCache], extent.rows) +
+                      static_cast<double>(view[CacheWrite::kSlots].bytes());
+  if (!write.quantized) return {0, rows};
+  const Tensor& scales = view[CacheWrite::kScales];
+  const double heads = static_cast<double>(scales.shape[0] * size_of(scales.dtype));
+  // Operations for each element: the largest magnitude, the product and its rounding.
+  const double elements = extent.rows * static_cast<double>(view[CacheWrite::kX].shape[1]);
+  return {3.0 * elements, rows + heads * extent.rows};
 }
 
 WorkList work(const CacheWrite&, const OperationView& view, const BatchBounds& bounds) {

@@ -25,6 +25,9 @@ Shape require_pairs(const Struct& dpo, const OperationView& view, ShapeRule& rul
   rule.measure(Struct::kInversePairs, Shape{1});
   rule.require(std::isfinite(dpo.beta) && dpo.beta >= 0.0F,
                "has a beta that is negative or not finite");
+  rule.require(dpo.label_smoothing >= 0.0F && dpo.label_smoothing < 0.5F,
+               "has a label_smoothing that is not in [0, 0.5)");
+  if (dpo.means) rule.index(Struct::kAnswers, Shape{policy.shape.elements(), 2});
   return policy.shape;
 }
 
@@ -55,7 +58,8 @@ Cost cost(const DpoGrad&, const OperationView& view, const Extent&) {
 void differentiate(const Dpo& dpo, const Operation& operation, Tape& tape) {
   const TensorId policy = id_of(operation, Dpo::kPolicy);
   if (!tape.wants(policy)) return;
-  tape.emit(DpoGrad{dpo.beta}, operation.reads, {tape.contribute(policy)});
+  tape.emit(DpoGrad{dpo.beta, dpo.form, dpo.label_smoothing, dpo.means}, operation.reads,
+            {tape.contribute(policy)});
 }
 
 }  // namespace

@@ -17,6 +17,8 @@ namespace snug::backends::cpu {
 struct HeadRows {
   const void* data;
   int64_t stride;
+  // Of keys and values in 8 bits: of each row in this head; null for all others.
+  const float* scales = nullptr;
 };
 
 // A number for each distance of a query from a key before it, for every head of a group: zero[x] is
@@ -86,14 +88,15 @@ struct AttentionTileKernels {
   // Queries in a tile, and the scratch for one.
   int64_t (*queries)(int64_t group);
   int64_t (*scratch_bytes[kElements])(int64_t group, int64_t head_dim);
-  // Writes o and lse; zeros for a query that sees no key.
-  void (*attend[kElements])(const AttentionTile& tile);
+  // Writes o and lse; zeros for a query that sees no key. Indices are whether keys and values
+  // are in 8 bits, and the element of q and o.
+  void (*attend[2][kElements])(const AttentionTile& tile);
 };
 
 // The forward pass for a few queries against many keys, in attention_few.cpp. It reads keys and
 // values in place and needs no scratch.
 struct AttentionFewKernels {
-  void (*attend[kElements])(const AttentionTile& tile);
+  void (*attend[2][kElements])(const AttentionTile& tile);
 };
 // The largest head_dim that it supports.
 inline constexpr int64_t kLargestHeadDim = 256;

@@ -35,6 +35,19 @@ SNUG_INLINE void for_each_run(const KeyPages& pages, int64_t begin, int64_t n, F
   }
 }
 
+// Whether keys and values stored so have scales.
+template <typename Key>
+inline constexpr bool kHasScales = sizeof(Key) == 1;
+
+// Copies the scales of keys [begin, begin + n) of a head.
+SNUG_INLINE void copy_scales(const KeyPages& pages, const HeadRows& rows, int64_t begin, int64_t n,
+                             float* to) {
+  for_each_run(pages, begin, n, [&](const KeyRun& run) {
+    __builtin_memcpy(to + (run.key - begin), rows.scales + run.row,
+                     static_cast<uint64_t>(run.count) * sizeof(float));
+  });
+}
+
 // The keys that `rows` queries, starting at `query`, see.
 template <int64_t rows>
 struct Seen {
@@ -69,8 +82,8 @@ SNUG_INLINE Int16Lanes sees(const Seen<rows>& seen, int64_t i, int64_t key) {
   return (this_key >= load_integers(seen.begin + i)) & (this_key < load_integers(seen.end + i));
 }
 
-template <typename Stored>
-SNUG_INLINE float dot(const Stored* a, const Stored* b, int64_t n) {
+template <typename A, typename B>
+SNUG_INLINE float dot(const A* a, const B* b, int64_t n) {
   Float16Lanes sum = {};
   for_each_lanes(n, [&](int64_t i, auto part) { sum += load(a + i, part) * load(b + i, part); });
   return reduce_add(sum);

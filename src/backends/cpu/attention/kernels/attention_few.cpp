@@ -13,19 +13,25 @@ constexpr int64_t kKeyBlock = 64;
 constexpr float kLowest = -__FLT_MAX__;
 
 // A block of keys in runs of rows that follow one another: key first + j is key j of the block.
+// The scales are of keys and values in 8 bits.
 struct KeyBlock {
   int64_t first, count;
   int64_t runs;
   KeyRun at[kKeyBlock];
+  float key_scales[kKeyBlock], value_scales[kKeyBlock];
 };
 
-KeyBlock block_of(const KeyPages& pages, int64_t first, int64_t count) {
-  KeyBlock block;
+template <typename Key>
+SNUG_INLINE void find_block(const AttentionTile& tile, int64_t first, int64_t count,
+                            KeyBlock& block) {
   block.first = first;
   block.count = count;
   block.runs = 0;
-  for_each_run(pages, first, count, [&](const KeyRun& run) { block.at[block.runs++] = run; });
-  return block;
+  for_each_run(tile.pages, first, count, [&](const KeyRun& run) { block.at[block.runs++] = run; });
+  if constexpr (kHasScales<Key>) {
+    copy_scales(tile.pages, tile.k, first, count, block.key_scales);
+    copy_scales(tile.pages, tile.v, first, count, block.value_scales);
+  }
 }
 
 // One query of one head: an online softmax over blocks of keys, relative to the largest score so
@@ -74,7 +80,7 @@ void adjust_block(const AttentionForm& form, int64_t head, int64_t query, int64_
 }
 
 // Turns a block's scores into weights, and adds the weighted rows of v to the sums.
-template <typename X>
+template <typename Key>
 void add_block(const AttentionTile& tile, const KeyBlock& block, Row& row) {
   const int64_t d = tile.form.head_dim;
   const int64_t count = block.count;
@@ -88,12 +94,16 @@ void add_block(const AttentionTile& tile, const KeyBlock& block, Row& row) {
   });
   row.total = row.total * row.correction + reduce_add(total);
   row.largest = largest;
+  if constexpr (kHasScales<Key>)
+    for_each_lanes(count, [&](int64_t j, auto part) {
+      store(row.scores + j, load(row.scores + j, part) * load(block.value_scales + j, part), part);
+    });
   constexpr int64_t kWide = 4 * kLanes;
   int64_t i = 0;
-  for (; i + kWide <= d; i += kWide) add_values<X>(row, tile.v, block, i);
+  for (; i + kWide <= d; i += kWide) add_values<Key>(row, tile.v, block, i);
   for_each_lanes(d - i, [&](int64_t rest, auto part) {
     Float16Lanes sum = load(row.sums + i + rest, part) * row.correction;
-    for_each_key<X>(block, tile.v, [&](int64_t j, const X* values) {
+    for_each_key<Key>(block, tile.v, [&](int64_t j, const Key* values) {
       sum += load(values + i + rest, part) * row.scores[j];
     });
     store(row.sums + i + rest, sum, part);
@@ -128,12 +138,12 @@ struct QueryHeads {
   float factor;  // for products
 };
 
-template <typename X>
+template <typename Key, typename X>
 SNUG_INLINE void score_block(const AttentionTile& tile, const QueryHeads<X>& query,
                              const KeyBlock& block, Row* rows) {
   const int64_t d = tile.form.head_dim;
-  const X* k = static_cast<const X*>(tile.k.data);
-  const X* v = static_cast<const X*>(tile.v.data);
+  const Key* k = static_cast<const Key*>(tile.k.data);
+  const Key* v = static_cast<const Key*>(tile.v.data);
   for (int64_t r = 0; r < block.runs; ++r) {
     const KeyRun run = block.at[r];
     // Of the keys after the run, which are to arrive in time as well.
@@ -143,14 +153,15 @@ SNUG_INLINE void score_block(const AttentionTile& tile, const QueryHeads<X>& que
       const int64_t row = run.row + j;
       prefetch(k + (ahead + j + kAhead) * tile.k.stride, d);
       prefetch(v + row * tile.v.stride, d);
+      const int64_t at = run.key - block.first + j;
+      const float factor = kHasScales<Key> ? query.factor * block.key_scales[at] : query.factor;
       for (int64_t head = 0; head < query.heads; ++head)
-        rows[head].scores[run.key - block.first + j] =
-            query.factor * dot(query.q + head * d, k + row * tile.k.stride, d);
+        rows[head].scores[at] = factor * dot(query.q + head * d, k + row * tile.k.stride, d);
     }
   }
 }
 
-template <typename X>
+template <typename Key, typename X>
 void attend_query(const AttentionTile& tile, int64_t first_head, int64_t heads, int64_t i) {
   const int64_t d = tile.form.head_dim;
   const bool adjusts = are_adjusted(tile.form);
@@ -164,13 +175,14 @@ void attend_query(const AttentionTile& tile, int64_t first_head, int64_t heads, 
     rows[head].largest = kLowest;
     rows[head].total = 0.0F;
   }
+  KeyBlock block;
   for (int64_t begin = start; begin < end; begin += kKeyBlock) {
-    const KeyBlock block = block_of(tile.pages, begin, smaller_of(kKeyBlock, end - begin));
-    score_block(tile, query, block, rows);
+    find_block<Key>(tile, begin, smaller_of(kKeyBlock, end - begin), block);
+    score_block<Key>(tile, query, block, rows);
     for (int64_t head = 0; head < heads; ++head) {
       if (adjusts)
         adjust_block(tile.form, first_head + head, i, begin, block.count, rows[head].scores);
-      add_block<X>(tile, block, rows[head]);
+      add_block<Key>(tile, block, rows[head]);
     }
   }
   const bool saw = start < end;
@@ -186,16 +198,22 @@ void attend_query(const AttentionTile& tile, int64_t first_head, int64_t heads, 
   }
 }
 
-template <typename X>
+template <typename Key, typename X>
 void attend(const AttentionTile& tile) {
   for (int64_t i = tile.begin; i < tile.end; ++i)
     for (int64_t head = 0; head < tile.form.group; head += kHeads)
-      attend_query<X>(tile, head, smaller_of(kHeads, tile.form.group - head), i);
+      attend_query<Key, X>(tile, head, smaller_of(kHeads, tile.form.group - head), i);
+}
+
+template <typename X>
+void attend_plain(const AttentionTile& tile) {
+  attend<X, X>(tile);
 }
 
 }  // namespace
 
 extern const AttentionFewKernels kAttentionFewKernels;
-const AttentionFewKernels kAttentionFewKernels = {.attend = SNUG_BY_ELEMENT(attend)};
+const AttentionFewKernels kAttentionFewKernels = {
+    .attend = {SNUG_BY_ELEMENT(attend_plain), SNUG_BY_ELEMENT(attend, int8_t)}};
 
 }  // namespace snug::backends::cpu::SNUG_ISA

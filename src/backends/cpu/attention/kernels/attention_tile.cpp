@@ -7,7 +7,9 @@
 //
 // Keys are the rows of the scores, so that each query has a lane for its statistics and the weights
 // are already laid out as the right factor of the second product. Scores are multiplied by scale *
-// log2(e), so that the softmax uses powers of two.
+// log2(e), so that the softmax uses powers of two. Keys and values in 8 bits are packed as they
+// are, which every compute type holds exactly; the scale of a key multiplies its row of scores,
+// that of a value its row of weights.
 #include "backends/cpu/attention/kernels/attention_blocks.h"
 #include "backends/cpu/attention/kernels/score_adjustment.h"
 #include "backends/cpu/kernels/element_table.h"
@@ -46,6 +48,8 @@ struct Blocks {
   float* sums;              // (width, kRowStep) for every kRowStep rows
   float *largest, *totals;  // (group * row_space)
   float* o_rows;            // (kRowStep, width)
+  // (kKeyBlock): of keys and values in 8 bits; zero for keys that pad the block.
+  float *key_scales, *value_scales;
 };
 
 int64_t queries_of_tile(int64_t group) {
@@ -69,6 +73,8 @@ Blocks<Compute> cut(Scratch& scratch, int64_t group, int64_t head_dim) {
   blocks.largest = scratch.take<float>(rows);
   blocks.totals = scratch.take<float>(rows);
   blocks.o_rows = scratch.take<float>(kRowStep * blocks.width);
+  blocks.key_scales = scratch.take<float>(kKeyBlock);
+  blocks.value_scales = scratch.take<float>(kKeyBlock);
   return blocks;
 }
 
@@ -105,28 +111,47 @@ void start(const AttentionTile& tile, const Blocks<Compute>& blocks, const Step&
 }
 
 // Copies the keys' rows of k or v, padded to `padded` rows.
-template <typename Stored, typename Compute>
+template <typename Key, typename Compute>
 void copy_keys(const AttentionTile& tile, const HeadRows& rows, const Keys& keys, int64_t padded,
                RowBlock<Compute> to) {
   const int64_t d = tile.form.head_dim;
   for_each_run(tile.pages, keys.begin, keys.n, [&](const KeyRun& run) {
     const int64_t at = run.key - keys.begin;
     const bool is_last = at + run.count == keys.n;
-    copy_rows(head_block<Stored>(rows, run.row, 0, d), run.count, d,
+    copy_rows(head_block<Key>(rows, run.row, 0, d), run.count, d,
               RowBlock<Compute>{to.data + at * to.stride, to.stride},
               is_last ? padded - at : run.count);
   });
 }
 
-template <typename Stored, typename Compute>
+template <typename Compute>
+void pack_scales(const AttentionTile& tile, const Blocks<Compute>& blocks, const Keys& keys) {
+  store_zeros(blocks.key_scales, kKeyBlock);
+  store_zeros(blocks.value_scales, kKeyBlock);
+  copy_scales(tile.pages, tile.k, keys.begin, keys.n, blocks.key_scales);
+  copy_scales(tile.pages, tile.v, keys.begin, keys.n, blocks.value_scales);
+}
+
+template <typename Key, typename Compute>
 void pack_keys(const AttentionTile& tile, const Blocks<Compute>& blocks, const Keys& keys) {
   const int64_t padded = round_up(keys.n, kBlockStep);
-  copy_keys<Stored>(tile, tile.k, keys, padded, RowBlock<Compute>{blocks.k, blocks.width});
-  copy_keys<Stored>(tile, tile.v, keys, padded, RowBlock<Compute>{blocks.rows, blocks.width});
+  copy_keys<Key>(tile, tile.k, keys, padded, RowBlock<Compute>{blocks.k, blocks.width});
+  copy_keys<Key>(tile, tile.v, keys, padded, RowBlock<Compute>{blocks.rows, blocks.width});
+  if constexpr (kHasScales<Key>) pack_scales(tile, blocks, keys);
   pair_rows(RowBlock<const Compute>{blocks.rows, blocks.width}, padded, blocks.width,
             RowBlock<Compute>{blocks.pairs, blocks.width});
   transpose_units(RowBlock<const Compute>{blocks.pairs, blocks.width}, padded / kUnit<Compute>,
                   blocks.width, RowBlock<Compute>{blocks.v_turned, kKeyBlock / kUnit<Compute>});
+}
+
+// Multiplies the products of each key by its scale.
+template <typename Compute>
+void scale_products(const Blocks<Compute>& blocks, const float* key_scales, int64_t keys) {
+  for (int64_t j = 0; j < keys; ++j)
+    for (int64_t i = 0; i < kRowStep; i += kLanes) {
+      float* score = blocks.scores + j * kRowStep + i;
+      store(score, load(score) * key_scales[j]);
+    }
 }
 
 // Turns products into scores, with scale, cap and biases; soften() then uses a factor of one.
@@ -167,10 +192,17 @@ SNUG_INLINE bool any(Int16Lanes mask) {
 
 // Turns the scores of sixteen rows, starting at `row`, which is row i of its step, into weights
 // relative to the largest score of each row so far, and updates totals and sums. The scores are
-// first multiplied by `factor`, which is positive.
-template <typename Compute>
-void soften(const Blocks<Compute>& blocks, const Step& step, int64_t i, int64_t keys,
-            float factor) {
+// first multiplied by `factor`, which is positive. The weights of values in 8 bits are multiplied
+// by their scales, the totals are not.
+struct Softening {
+  int64_t keys;
+  float factor;
+  const float* value_scales;
+};
+template <typename Key, typename Compute>
+void soften(const Blocks<Compute>& blocks, const Step& step, int64_t i,
+            const Softening& softening) {
+  const auto& [keys, factor, value_scales] = softening;
   const int64_t row = step.row + i;
   const float* scores = blocks.scores + i;
   Float16Lanes block_largest[4] = {splat(kHidden), splat(kHidden), splat(kHidden), splat(kHidden)};
@@ -193,7 +225,11 @@ void soften(const Blocks<Compute>& blocks, const Step& step, int64_t i, int64_t 
         exp2_of_weight<Compute>(load(scores + (j + 1) * kRowStep) * factor - largest);
     total[0] += even;
     total[1] += odd;
-    store_pairs(weights + j * kRowStep, kRowStep, even, odd);
+    if constexpr (kHasScales<Key>)
+      store_pairs(weights + j * kRowStep, kRowStep, even * value_scales[j],
+                  odd * value_scales[j + 1]);
+    else
+      store_pairs(weights + j * kRowStep, kRowStep, even, odd);
   }
   Float16Lanes totals = load(blocks.totals + row);
   if (any(grew)) {
@@ -218,7 +254,7 @@ Keys seen_of_block(const AttentionForm& form, const Step& step, const Keys& bloc
 }
 
 // Processes a step's rows with a packed block of keys.
-template <typename Compute>
+template <typename Key, typename Compute>
 void attend(const AttentionForm& form, const Blocks<Compute>& blocks, const Step& step,
             const Keys& block) {
   const Keys keys = seen_of_block(form, step, block);
@@ -234,13 +270,15 @@ void attend(const AttentionForm& form, const Blocks<Compute>& blocks, const Step
                                         .n = kRowStep,
                                         .k = blocks.width,
                                         .accumulate = false});
+  if constexpr (kHasScales<Key>) scale_products(blocks, blocks.key_scales + skipped, keys.n);
   const bool adjusts = are_adjusted(form);
   if (adjusts) adjust(form, blocks, step, keys);
   const bool all_seen = keys.begin >= first_key(form, step.query + step.count - 1) &&
                         keys.begin + keys.n <= end_key(form, step.query);
   if (!all_seen) hide(form, blocks, step, keys);
-  for (int64_t i = 0; i < kRowStep; i += kLanes)
-    soften(blocks, step, i, keys.n, adjusts ? 1.0F : form.scale * kLog2OfE);
+  const Softening softening{keys.n, adjusts ? 1.0F : form.scale * kLog2OfE,
+                            blocks.value_scales + skipped};
+  for (int64_t i = 0; i < kRowStep; i += kLanes) soften<Key>(blocks, step, i, softening);
   multiply_blocks(BlockProduct<Compute>{.a = blocks.v_turned + skipped,
                                         .a_stride = kKeyBlock,
                                         .b = blocks.weights,
@@ -282,7 +320,7 @@ SNUG_INLINE void for_each_step(const AttentionTile& tile, int64_t row_space, F f
              smaller_of(kRowStep, tile.end - query)});
 }
 
-template <typename Stored>
+template <typename Key, typename Stored>
 void attend_tile(const AttentionTile& tile) {
   using Compute = typename ComputeType<Stored>::Type;
   const TilesInUse tiles;
@@ -294,12 +332,17 @@ void attend_tile(const AttentionTile& tile) {
   for (int64_t begin = first_key(tile.form, tile.begin) / kKeyBlock * kKeyBlock; begin < seen_end;
        begin += kKeyBlock) {
     const Keys block = {begin, smaller_of(kKeyBlock, seen_end - begin)};
-    pack_keys<Stored>(tile, blocks, block);
+    pack_keys<Key>(tile, blocks, block);
     for_each_step(tile, blocks.row_space,
-                  [&](const Step& step) { attend(tile.form, blocks, step, block); });
+                  [&](const Step& step) { attend<Key>(tile.form, blocks, step, block); });
   }
   for_each_step(tile, blocks.row_space,
                 [&](const Step& step) { finish<Stored>(tile, blocks, step); });
+}
+
+template <typename Stored>
+void attend_plain(const AttentionTile& tile) {
+  attend_tile<Stored, Stored>(tile);
 }
 
 }  // namespace
@@ -308,7 +351,7 @@ extern const AttentionTileKernels kAttentionTileKernels;
 const AttentionTileKernels kAttentionTileKernels = {
     .queries = queries_of_tile,
     .scratch_bytes = SNUG_BY_ELEMENT(scratch_bytes),
-    .attend = SNUG_BY_ELEMENT(attend_tile),
+    .attend = {SNUG_BY_ELEMENT(attend_plain), SNUG_BY_ELEMENT(attend_tile, int8_t)},
 };
 
 }  // namespace snug::backends::cpu::SNUG_ISA

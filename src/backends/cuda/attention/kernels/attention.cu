@@ -61,7 +61,10 @@ __device__ void attend(const AttentionRun& run) {
   const AttentionForm& form = run.shape.form;
   const int64_t first = int64_t{blockIdx.x} * kRows;
   const int64_t head = blockIdx.y;
-  const int64_t kv_column = head / (form.heads / form.kv_heads) * form.head_dim;
+  const int64_t kv_head = head / (form.heads / form.kv_heads);
+  const int64_t kv_column = kv_head * form.head_dim;
+  const float* k_scales = run.k_scales.of_head(kv_head);
+  const float* v_scales = run.v_scales.of_head(kv_head);
   auto* q_tile = shared_memory<float>();
   float* k_tile = q_tile + tile_floats(kRows, kColumns);
   float* v_tile = k_tile + tile_floats(kTileRows, kColumns);
@@ -83,10 +86,10 @@ __device__ void attend(const AttentionRun& run) {
   for (int64_t key = first_key; key < all.end; key += kTileRows) {
     if (!any_meets(mine, key)) continue;
     __syncthreads();
-    load_tile<kTileRows, kColumns>(
-        k_tile, {run.k, key, run.shape.k_tokens, run.queries, kv_column, form.head_dim, run.rows});
-    load_tile<kTileRows, kColumns>(
-        v_tile, {run.v, key, run.shape.k_tokens, run.queries, kv_column, form.head_dim, run.rows});
+    load_tile<kTileRows, kColumns>(k_tile, {run.k, key, run.shape.k_tokens, run.queries, kv_column,
+                                            form.head_dim, run.rows, k_scales});
+    load_tile<kTileRows, kColumns>(v_tile, {run.v, key, run.shape.k_tokens, run.queries, kv_column,
+                                            form.head_dim, run.rows, v_scales});
     __syncthreads();
     float scores[kWarpRows];
     multiply_rows<kColumns>(q_tile, k_tile, form.head_dim, scores);

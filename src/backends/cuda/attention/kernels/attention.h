@@ -68,6 +68,15 @@ struct RangesRun {
 };
 void find_ranges(const RangesRun& run, cudaStream_t stream);
 
+// Of keys or values in 8 bits: their scales, which a row's numbers are multiplied by.
+struct KeyScales {
+  const float* data = nullptr;  // (kv_heads, rows); null for all others
+  int64_t stride = 0;           // elements from one head to the next
+  constexpr const float* of_head(int64_t head) const {
+    return data == nullptr ? nullptr : data + head * stride;
+  }
+};
+
 struct AttentionRun {
   AttentionShape shape;
   const TokenRange* keys = nullptr;
@@ -76,7 +85,9 @@ struct AttentionRun {
   DeviceRows q, k, v, o;
   float* lse = nullptr;  // (heads, q_tokens)
   DeviceRows sinks;      // (heads); data is null if there are none
+  KeyScales k_scales, v_scales;
 };
+// With scales k and v are rows of int8_t, whatever their format says.
 void attention(const AttentionRun& run, cudaStream_t stream);
 
 struct AttentionGradRun {
@@ -93,7 +104,8 @@ void attention_grad(const AttentionGradRun& run, cudaStream_t stream);
 // Computes only delta, which is the first step of either form of the gradient.
 void find_delta(const AttentionGradRun& run, cudaStream_t stream);
 
-// Attention and its gradient on the tensor cores. All tensors must have the same 16-bit format;
+// Attention and its gradient on the tensor cores. All tensors must have the same 16-bit format, or
+// k and v 8 bits in pages next to others in bf16, in rows that begin at multiples of 8 bytes;
 // head_dim must be a multiple of 8 and at most kMaxMatrixDims; rows of q, k, v and d_o must begin
 // at multiples of 16 bytes.
 void attention_matrix(const AttentionRun& run, cudaStream_t stream);

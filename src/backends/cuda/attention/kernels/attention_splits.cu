@@ -6,6 +6,7 @@
 #include "backends/cuda/attention/kernels/attention_splits.h"
 
 #include "backends/cuda/attention/kernels/attention_ranges.cuh"
+#include "backends/cuda/attention/kernels/key_codes.cuh"
 #include "backends/cuda/attention/kernels/score_adjustment.cuh"
 #include "backends/cuda/kernels/element.cuh"
 #include "backends/cuda/kernels/over_items.cuh"
@@ -86,6 +87,52 @@ struct KeyColumns<OneByOne> {
   __device__ float at(int i) const { return elements.at[i]; }
 };
 
+// Used instead of a format for keys and values in 8 bits, which have scales: the numbers as they
+// were read.
+struct Codes {};
+
+template <>
+struct KeyColumns<Codes> {
+  uint32_t words[2];
+  __device__ void clear() { words[0] = words[1] = 0; }
+  __device__ void read(const DeviceRows& x, int64_t offset, int count) {
+    const auto* from = static_cast<const uint8_t*>(x.data) + offset;
+    if (count >= kVectorElements && reinterpret_cast<uintptr_t>(from) % sizeof words == 0) {
+      const auto* both = reinterpret_cast<const uint32_t*>(from);
+      words[0] = both[0];
+      words[1] = both[1];
+      return;
+    }
+    for (int i = 0; i < kVectorElements && i < count; ++i)
+      words[i / 4] |= uint32_t{from[i]} << (8 * (i % 4));
+  }
+  __device__ float at(int i) const { return code_at(words, i); }
+};
+
+template <typename Format>
+inline constexpr bool kHasScales = false;
+template <>
+inline constexpr bool kHasScales<Codes> = true;
+
+// The scales of the lane's keys of a head; ones where keys have none.
+template <typename Format>
+__device__ void read_scales(const KeyScales& scales, int64_t head,
+                            const int64_t (&rows)[kSplitKeys], float (&to)[kSplitKeys]) {
+  for (int k = 0; k < kSplitKeys; ++k) {
+    if constexpr (kHasScales<Format>)
+      to[k] = rows[k] >= 0 ? scales.of_head(head)[rows[k]] : 0.0F;
+    else
+      to[k] = 1.0F;
+  }
+}
+
+// Values with what their weights are multiplied by.
+template <typename Format>
+struct SplitValues {
+  KeyColumns<Format> at[kSplitKeys];
+  float scales[kSplitKeys];
+};
+
 // One lane's part of the sums of kHeads heads.
 template <int kHeads>
 struct HeadSums {
@@ -103,8 +150,7 @@ struct HeadSums {
 
   // Adds keys with these scores; -INFINITY means that a key is not seen.
   template <typename Format>
-  __device__ void add(int h, const float (&scores)[kSplitKeys],
-                      const KeyColumns<Format> (&values)[kSplitKeys]) {
+  __device__ void add(int h, const float (&scores)[kSplitKeys], const SplitValues<Format>& values) {
     float now = peak[h];
     for (const float score : scores) now = fmaxf(now, score);
     const float factor = beneath(now, peak[h]);
@@ -114,7 +160,8 @@ struct HeadSums {
     for (int k = 0; k < kSplitKeys; ++k) {
       const float weight = beneath(now, scores[k]);
       total[h] += weight;
-      for (int i = 0; i < kVectorElements; ++i) output[h][i] += weight * values[k].at(i);
+      const float share = kHasScales<Format> ? weight * values.scales[k] : weight;
+      for (int i = 0; i < kVectorElements; ++i) output[h][i] += share * values.at[k].at(i);
     }
   }
 
@@ -235,14 +282,17 @@ __device__ void attend(const AttentionSplitsRun& run) {
   for (int64_t first = keys.begin + place.split * step; first < keys.end;
        first += run.splits * step) {
     KeyColumns<Format> key[kSplitKeys];
-    KeyColumns<Format> value[kSplitKeys];
+    float key_scales[kSplitKeys];
+    SplitValues<Format> values;
     int64_t rows[kSplitKeys];
     for (int k = 0; k < kSplitKeys; ++k) {
       const int64_t this_key = first + lane.slot + k * lane.slots;
       rows[k] = this_key < keys.end ? key_rows.row(this_key) : -1;
     }
     read_keys(run.k, rows, column, count, key);
-    read_keys(run.v, rows, column, count, value);
+    read_keys(run.v, rows, column, count, values.at);
+    read_scales<Format>(run.k_scales, place.kv_head, rows, key_scales);
+    read_scales<Format>(run.v_scales, place.kv_head, rows, values.scales);
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
       // A head beyond the last one has no bias, and its sums are not used.
@@ -254,11 +304,12 @@ __device__ void attend(const AttentionSplitsRun& run) {
         for (int i = 0; i < kVectorElements; ++i) product += query[h][i] * key[k].at(i);
         for (int apart = lane.lanes / 2; apart > 0; apart /= 2)
           product += __shfl_xor_sync(kWholeWarp, product, apart);
+        if constexpr (kHasScales<Format>) product *= key_scales[k];
         const int64_t this_key = first + lane.slot + k * lane.slots;
         if constexpr (kAdjusts) product = adjustment.at(product, this_key - diagonal).score;
         scores[k] = this_key < keys.end ? product : -INFINITY;
       }
-      sums.add(h, scores, value);
+      sums.add(h, scores, values);
     }
   }
   sums.merge_warp(lane.lanes);
@@ -360,7 +411,9 @@ void launch_format(const AttentionSplitsRun& run, cudaStream_t stream) {
 void attention_splits(const AttentionSplitsRun& run, cudaStream_t stream) {
   const AttentionShape& shape = run.segments.shape;
   if (shape.q_tokens == 0) return;
-  if (!run.vectors)
+  if (run.k_scales.data != nullptr)
+    launch_format<Codes>(run, stream);
+  else if (!run.vectors)
     launch_format<OneByOne>(run, stream);
   else if (run.k.format == ElementFormat::f16)
     launch_format<F16>(run, stream);

@@ -16,8 +16,9 @@ struct AttentionSplitsRun {
   int32_t splits = 1;
   bool vectors = false;  // k and v are 16-bit, with heads that begin at multiples of 16 bytes
   DeviceRows q, k, v, o;
-  float* lse = nullptr;  // (heads, q_tokens)
-  DeviceRows sinks;      // (heads); data is null if there are none
+  float* lse = nullptr;          // (heads, q_tokens)
+  DeviceRows sinks;              // (heads); data is null if there are none
+  KeyScales k_scales, v_scales;  // of k and v in 8 bits, as of AttentionRun
   // Scratch, for each query's head and each split: the largest score, the sum of the weights
   // relative to it, and the weighted sum of values.
   float* peaks = nullptr;    // (q_tokens, heads, splits)

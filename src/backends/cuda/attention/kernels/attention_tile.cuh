@@ -28,13 +28,19 @@ struct TileSource {
   int64_t column;             // the first column of the head
   int head_dim;
   const int32_t* places =
-      nullptr;  // instead of readers: where each row lies, -1 where none reads it
+      nullptr;                    // instead of readers: where each row lies, -1 where none reads it
+  const float* scales = nullptr;  // of rows in 8 bits, of this head; null: they are not
 
   // Where a row lies; negative where it is not to be read.
   __device__ int64_t place_of(int64_t row) const {
     if (row >= rows) return -1;
     if (places != nullptr) return places[row];
     return readers[row].begin < readers[row].end ? row : -1;
+  }
+  __device__ float at(int64_t place, int64_t in_head) const {
+    const int64_t offset = place * x.stride + column + in_head;
+    if (scales == nullptr) return load_one(x, offset);
+    return scales[place] * static_cast<float>(static_cast<const int8_t*>(x.data)[offset]);
   }
 };
 
@@ -44,8 +50,7 @@ __device__ void load_tile(float* tile, const TileSource& source) {
   for (int i = static_cast<int>(threadIdx.x); i < kRows * kWidth; i += kTileThreads) {
     const int column = i % kWidth;
     const int64_t row = column < source.head_dim ? source.place_of(source.first + i / kWidth) : -1;
-    tile[i / kWidth * tile_stride(kColumns) + column] =
-        row >= 0 ? load_one(source.x, row * source.x.stride + source.column + column) : 0.0F;
+    tile[i / kWidth * tile_stride(kColumns) + column] = row >= 0 ? source.at(row, column) : 0.0F;
   }
 }
 

@@ -2,7 +2,7 @@
 
 #include "backends/cuda/kernels/over_items.cuh"
 #include "backends/cuda/kernels/reduce.cuh"
-#include "backends/formulas/answer_pair.h"
+#include "backends/formulas/preference_loss.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -15,9 +15,20 @@ __device__ bool is_there(const DpoRun& run, int64_t pair) {
   return run.bounds[4 * pair] < run.bounds[4 * pair + 1];
 }
 
+__device__ float tokens_of(const DpoRun& run, int64_t segment) {
+  if (run.answers == nullptr) return 1.0F;
+  const int32_t tokens = run.answers[2 * segment + 1] - run.answers[2 * segment] - 1;
+  return tokens > 1 ? static_cast<float>(tokens) : 1.0F;
+}
+
 __device__ AnswerPair<float> pair_of(const DpoRun& run, int64_t pair) {
-  return {run.policy[2 * pair], run.policy[2 * pair + 1], run.reference[2 * pair],
-          run.reference[2 * pair + 1]};
+  return {run.policy[2 * pair],        run.policy[2 * pair + 1], run.reference[2 * pair],
+          run.reference[2 * pair + 1], tokens_of(run, 2 * pair), tokens_of(run, 2 * pair + 1)};
+}
+
+__device__ PairLoss<float> loss_of(const DpoRun& run, const AnswerPair<float>& pair) {
+  return pair_loss<float>({run.form, run.beta, run.label_smoothing}, pair.chosen_score(),
+                          pair.rejected_score());
 }
 
 // One block, since a micro-batch has few pairs.
@@ -33,7 +44,7 @@ __global__ void dpo_kernel(DpoRun run, float* measures, float* loss) {
     sums[3] += margin;
     sums[4] += pair.chosen;
     sums[5] += pair.rejected;
-    sums[6] += minus_log_sigmoid(margin);
+    sums[6] += loss_of(run, pair).value;
   }
   block_sums(sums);
   if (threadIdx.x != 0) return;
@@ -45,13 +56,16 @@ struct PairGradient {
   DpoRun run;
   float* dpolicy;
   __device__ void operator()(int64_t, int64_t pair) const {
-    float slope = 0.0F;
+    float chosen = 0.0F;
+    float rejected = 0.0F;
     if (is_there(run, pair)) {
-      const float margin = pair_of(run, pair).margin(run.beta);
-      slope = run.beta * sigmoid_of_minus(margin) * *run.inverse_pairs;
+      const AnswerPair<float> answers = pair_of(run, pair);
+      const PairLoss<float> loss = loss_of(run, answers);
+      chosen = loss.chosen_slope / answers.chosen_tokens * *run.inverse_pairs;
+      rejected = loss.rejected_slope / answers.rejected_tokens * *run.inverse_pairs;
     }
-    dpolicy[2 * pair] = -slope;
-    dpolicy[2 * pair + 1] = slope;
+    dpolicy[2 * pair] = chosen;
+    dpolicy[2 * pair + 1] = rejected;
   }
 };
 

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "base/preference_loss.h"
+
 namespace snug::backends::cuda {
 
 struct DpoRun {
@@ -12,8 +14,11 @@ struct DpoRun {
   const float* reference = nullptr;  // (2 pairs)
   const int32_t* bounds = nullptr;   // (2 pairs, 2)
   const float* inverse_pairs = nullptr;
+  const int32_t* answers = nullptr;  // (2 pairs, 2); null: losses compare sums
   int64_t pairs = 0;
   float beta = 0.0F;
+  base::PreferenceLoss form = base::PreferenceLoss::sigmoid;
+  float label_smoothing = 0.0F;
 };
 
 // Writes measures (kPreferenceMeasureCount) and loss (1), summed in a fixed order.
