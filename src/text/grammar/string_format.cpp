@@ -17,7 +17,7 @@ constexpr std::string_view kDate =
     "([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)";
 constexpr std::string_view kTime =
     "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])";
-constexpr std::string_view kLabel = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?";
+constexpr std::string_view kHostLabel = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?";
 constexpr std::string_view kByte = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
 constexpr std::string_view kUuid =
     "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}";
@@ -33,7 +33,7 @@ constexpr std::array<std::string_view, 9> kFormats = {
 }  // namespace
 
 std::optional<std::string> pattern_of_format(std::string_view format) {
-  const std::string host = fmt::format("{0}(\\.{0}){{0,3}}", kLabel);
+  const std::string host = fmt::format("{0}(\\.{0}){{0,3}}", kHostLabel);
   if (format == "date") return std::string(kDate);
   if (format == "time") return std::string(kTime);
   if (format == "date-time") return fmt::format("{}T{}", kDate, kTime);
