@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "text/grammar/pattern_grammar.h"
+#include "text/grammar/schema_grammar.h"
 
 namespace snug::engine {
 
@@ -28,6 +29,14 @@ AnswerForms::Form AnswerForms::form(const std::string& name, Grammar grammar_of)
 
 AnswerForms::Form AnswerForms::regex(const std::string& expression) {
   return form("regex " + expression, [&] { return text::regex_grammar(expression); });
+}
+
+AnswerForms::Form AnswerForms::json_schema(const std::string& schema, const std::string& name) {
+  return form("json_schema " + schema, [&] { return text::schema_text_grammar(schema, name); });
+}
+
+AnswerForms::Form AnswerForms::json_object() {
+  return form("json_object", [] { return text::json_object_grammar(); });
 }
 
 }  // namespace snug::engine

@@ -23,6 +23,11 @@ class AnswerForms {
   // Answers that a regular expression in Python's syntax matches as a whole. Throws UserError that
   // says what in it is wrong or not built, and where.
   Form regex(const std::string& expression);
+  // Answers that are JSON and valid under a schema (text/grammar/schema_grammar.h), which `name`
+  // names in messages. Throws UserError for what is wrong with it, and for what is not built.
+  Form json_schema(const std::string& schema, const std::string& name);
+  // Any JSON object.
+  Form json_object();
 
  private:
   // Requests of a file often ask for a few forms in turn.

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/error.h"
+#include "base/file.h"
 #include "text/tokenizer/sentencepiece_folder.h"
 
 namespace snug::generate {
@@ -22,13 +24,17 @@ std::optional<int64_t> recipe_log_probabilities(const formats::Recipe& recipe) {
 }
 
 engine::AnswerForms::Form recipe_form(const formats::Recipe& recipe, engine::AnswerForms* forms) {
-  if (recipe.regex.empty()) return nullptr;
-  if (forms == nullptr)
-    recipe.fail("regex", "is matched with text, but the model folder has no tokenizer");
+  const bool has_regex = !recipe.regex.empty();
+  if (!has_regex && recipe.json_schema.empty()) return nullptr;
+  const char* const key = has_regex ? "regex" : "json_schema";
+  if (has_regex && !recipe.json_schema.empty())
+    recipe.fail(key, "is given next to json_schema; an answer follows one of the two");
+  if (forms == nullptr) recipe.fail(key, "is about text, but the model folder has no tokenizer");
   try {
-    return forms->regex(recipe.regex);
+    if (has_regex) return forms->regex(recipe.regex);
+    return forms->json_schema(base::read_text_file(recipe.json_schema), recipe.json_schema);
   } catch (const base::UserError& error) {
-    recipe.fail("regex", error.what());
+    recipe.fail(key, error.what());
   }
 }
 

@@ -116,6 +116,8 @@ void add_generation_keys(KeyTable& table) {
       .add<&Recipe::regex>("regex", "",
                            "a regular expression in Python's syntax that the whole answer matches")
       .aliases({"guided_regex"});
+  table.add<&Recipe::json_schema>(
+      "json_schema", "", "a file with a JSON schema: the answer is JSON that is valid under it");
   table
       .add<&Recipe::batch>("batch", "32",
                            "questions, or prompts of a file, that are answered side by side; for "

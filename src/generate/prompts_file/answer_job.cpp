@@ -69,6 +69,9 @@ nlohmann::json answer_job(const formats::Recipe& recipe, const models::ModelSour
   const std::string& chat = recipe.chat_template;
   if (!chat.empty() && !text::is_chat_template_name(chat))
     job["chat_template"] = base::checksum_text(base::checksum(base::read_text_file(chat)));
+  if (!recipe.json_schema.empty())
+    job["json_schema"] =
+        base::checksum_text(base::checksum(base::read_text_file(recipe.json_schema)));
   return job;
 }
 

@@ -10,7 +10,7 @@
 namespace snug::text {
 namespace {
 
-using Kind = GrammarPlace::Kind;
+using PlaceKind = GrammarPlace::Kind;
 
 constexpr size_t kBytesOfNode = 64;  // of a hash table, next to what it holds
 
@@ -35,9 +35,9 @@ ByteAutomaton::ByteAutomaton(ByteGrammar grammar) : grammar_(std::move(grammar))
 void ByteAutomaton::class_bytes() {
   std::array<bool, 257> begins{};
   for (const GrammarPlace& place : grammar_.places) {
-    if (place.kind != Kind::bytes) continue;
+    if (place.kind != PlaceKind::bytes) continue;
     for (const ByteEdge& edge : edges_of(grammar_, place)) {
-      if (grammar_.places[static_cast<size_t>(edge.to)].kind == Kind::dead) continue;
+      if (grammar_.places[static_cast<size_t>(edge.to)].kind == PlaceKind::dead) continue;
       begins[edge.first] = true;
       begins[edge.last + size_t{1}] = true;
     }
@@ -80,7 +80,7 @@ ByteAutomaton::State ByteAutomaton::after(State state, uint8_t byte) {
   Items reached;
   for (const Item& item : *states_[static_cast<size_t>(state)]) {
     const GrammarPlace& place = grammar_.places[static_cast<size_t>(item.place)];
-    if (place.kind != Kind::bytes) continue;
+    if (place.kind != PlaceKind::bytes) continue;
     const auto edges = edges_of(grammar_, place);
     const auto edge = std::ranges::lower_bound(edges, byte, {}, &ByteEdge::last);
     if (edge != edges.end() && edge->first <= byte) reached.push_back({edge->to, item.frame});
@@ -124,22 +124,22 @@ void ByteAutomaton::go_through(Items& open) {
     if (!known_.insert(key).second) continue;
     const GrammarPlace& place = grammar_.places[static_cast<size_t>(item.place)];
     switch (place.kind) {
-      case Kind::bytes:
+      case PlaceKind::bytes:
         found_.push_back(item);
         break;
-      case Kind::fork:
+      case PlaceKind::fork:
         open.push_back({place.second, item.frame});
         open.push_back({place.first, item.frame});
         break;
-      case Kind::call:
+      case PlaceKind::call:
         calls_[{grammar_.rules[static_cast<size_t>(place.first)].rank, place.first}].push_back(
             {place.second, item.frame});
         break;
-      case Kind::end:
+      case PlaceKind::end:
         if (item.frame == 0) found_.push_back(Item{});
         for (const Item& back : *frames_[static_cast<size_t>(item.frame)]) open.push_back(back);
         break;
-      case Kind::dead:
+      case PlaceKind::dead:
         break;
     }
   }

@@ -125,8 +125,8 @@ class Utf8Automaton {
 };
 
 // Those of the ranges that lie in [first, last].
-std::vector<CodePointRange> within(const std::vector<CodePointRange>& ranges, char32_t first,
-                                   char32_t last) {
+std::vector<CodePointRange> ranges_within(const std::vector<CodePointRange>& ranges, char32_t first,
+                                          char32_t last) {
   std::vector<CodePointRange> found;
   for (const CodePointRange& range : ranges)
     if (range.first <= last && range.last >= first)
@@ -141,7 +141,7 @@ std::vector<ByteEdge> utf8_edges(GrammarBuilder& builder, const std::vector<Code
   std::vector<ByteEdge> edges;
   for (int size = 1; size <= 4; ++size) {
     const auto at = static_cast<size_t>(size);
-    const std::vector<CodePointRange> part = within(ranges, kEnds[at - 1], kEnds[at] - 1);
+    const std::vector<CodePointRange> part = ranges_within(ranges, kEnds[at - 1], kEnds[at] - 1);
     if (!part.empty()) automaton.add_edges(part, size, edges);
   }
   return edges;
