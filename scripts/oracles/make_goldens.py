@@ -24,6 +24,7 @@ import transformers  # noqa: E402
 
 import adapter_forms  # noqa: E402
 import balance  # noqa: E402
+import best_models  # noqa: E402
 import cases  # noqa: E402
 import codet5p  # noqa: E402
 import curves  # noqa: E402
@@ -74,6 +75,7 @@ def makers() -> dict:
     found["label_data"] = kto.make_data
     found["sampling"] = sampling.make
     found["schedules"] = schedules.make
+    found["best_models"] = best_models.make
     found["drift"] = drift.make
     return found
 

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "formats/recipe/choices.h"
+#include "formats/recipe/guard_keys.h"
 #include "methods/step_inputs.h"
 #include "program/ir/program.h"
 
@@ -58,6 +59,8 @@ struct Objective {
   bool is_token_mean = false;
   // Turns a forward program that ends in the losses of tokens into one that ends in `loss` (1).
   program::Program (*finish)(const program::Program& forward, const ObjectiveOptions& options);
+  // What is a fault when this is learned, and stops the run.
+  formats::GuardSet guards = formats::kAllGuards;
 };
 
 const Objective& objective_of(ObjectiveKind kind);

@@ -156,4 +156,8 @@ void BatchLoader::load_labels(program::ProgramName program) const {
 
 int64_t BatchLoader::rows_per_epoch() { return source_->rows_until(1); }
 
+bool BatchLoader::ends_epoch(int64_t first_row, int64_t rows) {
+  return source_->epoch_of(first_row + rows) > source_->epoch_of(first_row);
+}
+
 }  // namespace snug::train

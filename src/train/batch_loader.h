@@ -35,6 +35,8 @@ class BatchLoader {
   std::span<const int32_t> documents() const { return documents_; }
 
   int64_t rows_per_epoch();
+  // Whether an epoch ends with one of the rows [first_row, first_row + rows).
+  bool ends_epoch(int64_t first_row, int64_t rows);
 
  private:
   // The host's side of a program's batch tensors.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string_view>
 
 #include "base/error.h"
@@ -85,20 +86,33 @@ double Evaluation::loss() const {
   return sum / std::max(1.0, weight);
 }
 
-std::string Evaluation::json(int64_t step) const {
-  std::string line = fmt::format("{{\"step\":{}", step);
-  append_score(line, "eval_loss", loss());
-  const bool are_several = sets_.size() > 1;
+std::vector<EvaluationMetric> Evaluation::metrics() const {
+  std::vector<EvaluationMetric> all;
+  const auto add_loss = [&](std::string_view set, double loss) {
+    all.push_back({evaluation_key(set, kLossMeasure), loss});
+    if (objective_.is_token_mean)
+      all.push_back({evaluation_key(set, kPerplexityMeasure), std::exp(loss)});
+  };
+  add_loss("", loss());
   for (size_t set = 0; set < sets_.size(); ++set) {
-    const auto key_of = [&](std::string_view measure) {
-      return are_several ? evaluation_key(sets_[set].name, measure)
-                         : fmt::format("eval_{}", measure);
-    };
-    if (are_several) append_score(line, key_of("loss"), scores_[set].loss);
+    const std::string_view name = sets_.size() > 1 ? std::string_view(sets_[set].name) : "";
+    if (!name.empty()) add_loss(name, scores_[set].loss);
     for (size_t i = 0; i < objective_.measures.size(); ++i)
       if (!std::isnan(scores_[set].measures[i]))
-        append_score(line, key_of(objective_.measures[i]), scores_[set].measures[i]);
+        all.push_back({evaluation_key(name, objective_.measures[i]), scores_[set].measures[i]});
   }
+  return all;
+}
+
+double Evaluation::metric(std::string_view key) const {
+  for (const EvaluationMetric& metric : metrics())
+    if (metric.key == key) return metric.value;
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+std::string Evaluation::json(int64_t step) const {
+  std::string line = fmt::format("{{\"step\":{}", step);
+  for (const EvaluationMetric& metric : metrics()) append_score(line, metric.key, metric.value);
   return line + "}";
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "methods/objective.h"
@@ -16,6 +17,11 @@
 #include "train/progress.h"
 
 namespace snug::train {
+
+struct EvaluationMetric {
+  std::string key;
+  double value = 0;
+};
 
 class Evaluation {
  public:
@@ -32,8 +38,13 @@ class Evaluation {
   // the mean over all targets, or records.
   double loss() const;
   double loss(size_t set) const { return scores_[set].loss; }
-  // A line of metrics.jsonl: eval_loss; for one set what the objective measures of it, as
-  // eval_MEASURE; for several eval_NAME_loss and eval_NAME_MEASURE of each.
+  // What metrics.jsonl has of it, by its keys (evaluation_keys): eval_loss; for one set what the
+  // objective measures of it, as eval_MEASURE; for several eval_NAME_loss and eval_NAME_MEASURE of
+  // each. Next to a loss of tokens stands the perplexity. A mean over none is left out.
+  std::vector<EvaluationMetric> metrics() const;
+  // The value of one of them; NaN where it is left out.
+  double metric(std::string_view key) const;
+  // A line of metrics.jsonl with all of them.
   std::string json(int64_t step) const;
   // A line for the terminal, of the losses.
   std::string text(int64_t step) const;

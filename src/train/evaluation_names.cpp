@@ -26,7 +26,24 @@ std::string safe_name(const std::string& wanted) {
 }  // namespace
 
 std::string evaluation_key(std::string_view set, std::string_view measure) {
-  return fmt::format("eval_{}_{}", set, measure);
+  return set.empty() ? fmt::format("eval_{}", measure) : fmt::format("eval_{}_{}", set, measure);
+}
+
+std::vector<std::string> evaluation_keys(std::span<const std::string> sets,
+                                         std::span<const std::string_view> measures,
+                                         bool has_perplexity) {
+  std::vector<std::string> keys;
+  const auto add_loss = [&](std::string_view set) {
+    keys.push_back(evaluation_key(set, kLossMeasure));
+    if (has_perplexity) keys.push_back(evaluation_key(set, kPerplexityMeasure));
+  };
+  add_loss("");
+  for (const std::string& set : sets) {
+    const std::string_view name = sets.size() > 1 ? std::string_view(set) : "";
+    if (!name.empty()) add_loss(name);
+    for (const std::string_view measure : measures) keys.push_back(evaluation_key(name, measure));
+  }
+  return keys;
 }
 
 std::vector<std::string> evaluation_names(std::span<const std::string> wanted,
@@ -34,7 +51,8 @@ std::vector<std::string> evaluation_names(std::span<const std::string> wanted,
   std::vector<std::string> names;
   std::set<std::string> taken;
   const auto keys_of = [&](const std::string& name) {
-    std::vector<std::string> keys{evaluation_key(name, "loss")};
+    std::vector<std::string> keys{evaluation_key(name, kLossMeasure),
+                                  evaluation_key(name, kPerplexityMeasure)};
     for (const std::string_view measure : measures) keys.push_back(evaluation_key(name, measure));
     return keys;
   };

@@ -9,8 +9,18 @@
 
 namespace snug::train {
 
-// The key of what is measured of a set: its loss, or a measure of the objective.
+inline constexpr std::string_view kLossMeasure = "loss";
+// Of objectives whose loss is that of tokens.
+inline constexpr std::string_view kPerplexityMeasure = "perplexity";
+
+// The key of what is measured of a set: its loss, or a measure of the objective. An empty name
+// stands for all sets together, or for the only one.
 std::string evaluation_key(std::string_view set, std::string_view measure);
+
+// The keys that evaluations of these sets have, of an objective with these measures.
+std::vector<std::string> evaluation_keys(std::span<const std::string> sets,
+                                         std::span<const std::string_view> measures,
+                                         bool has_perplexity);
 
 // Names for sets from those that were wanted, in their order. What could not stand in a key, such
 // as a space, a slash or a quote, becomes an underscore; one that would have a key of another set

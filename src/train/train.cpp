@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include "backends/recipe_backend.h"
@@ -13,7 +14,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/seconds_since.h"
+#include "formats/recipe/guard_keys.h"
 #include "formats/recipe/report_keys.h"
+#include "methods/objective.h"
 #include "models/config/config.h"
 #include "plan/document/measured.h"
 #include "plan/job/assembly.h"
@@ -27,11 +30,14 @@
 #include "runtime/saving/save_model.h"
 #include "runtime/session.h"
 #include "train/audit.h"
+#include "train/best_model.h"
 #include "train/check_before_ranks.h"
 #include "train/data.h"
 #include "train/data_sources.h"
 #include "train/evaluation.h"
+#include "train/evaluation_names.h"
 #include "train/files_fingerprint.h"
+#include "train/guards.h"
 #include "train/kept_reference.h"
 #include "train/live_report.h"
 #include "train/on_first_rank.h"
@@ -228,8 +234,26 @@ class Run {
               planned_->spec.quantization && !model_.config.stored ? ", quantised on the way" : "");
   }
 
-  // Before anything large is allocated: another run's checkpoint is refused.
+  // Of the evaluations of this run.
+  BestRule best_rule() const {
+    std::vector<std::string> sets;
+    for (const EvaluationSet& set : data_.evaluation) sets.push_back(set.name);
+    const methods::Objective& objective = methods::objective_of(recipe_.objective);
+    return best_rule_of(recipe_,
+                        evaluation_keys(sets, objective.measures, objective.is_token_mean));
+  }
+
+  GuardRules guard_rules() const {
+    return {.on = formats::guards_of(recipe_).both(methods::objective_of(recipe_.objective).guards),
+            .max_loss_increase = recipe_.max_loss_increase,
+            .loss_increase_steps = recipe_.loss_increase_steps};
+  }
+
+  // Before anything large is allocated: another run's checkpoint is refused, and so is a metric
+  // that no evaluation gives.
   void identify() {
+    best_rule_ = best_rule();
+    take_rule(best_rule_, state_.history);
     state_.seed = recipe_.seed;
     state_.max_steps = length_.steps;
     state_.identity = identity_of(recipe_, model_, data_.training->rows);
@@ -266,11 +290,37 @@ class Run {
     state_.rows_per_step = now.rows_per_step;
     state_.resumed_step = state_.step;
     state_.resumed_rows = state_.rows_consumed;
+    take_history();
     base::say("resumed from {} at step {}{}", folder_.checkpoint->string(), state_.step,
               state_.step < length_.steps ? "" : ": nothing is left to do up to max_steps");
     // A kill may have come between the last checkpoint and the removal of surplus ones.
     if (folder_.goes_on)
-      runtime::prune_checkpoints(folder_.path, state_.step, recipe_.save_total_limit);
+      runtime::prune_checkpoints(folder_.path, state_.step, recipe_.save_total_limit,
+                                 state_.history.kept_checkpoints());
+  }
+
+  // A run knows its best, unless it is ranked otherwise now, or the folder went.
+  void take_history() {
+    runtime::RunHistory& history = state_.history;
+    if (take_rule(best_rule_, history))
+      base::say("earlier evaluations were ranked by another metric, which does not count any more");
+    if (history.best_checkpoint == 0) return;
+    const std::string here = ranks_.of_first(fs::exists(best_checkpoint()) ? "there" : "");
+    if (!here.empty()) return;
+    base::say("the best checkpoint so far, {}, is not there any more; later ones are compared",
+              best_checkpoint().string());
+    history.best_checkpoint = 0;
+    history.best_saved_metric.reset();
+  }
+
+  // In the run's folder, or next to the checkpoint of another folder that it goes on from.
+  fs::path best_checkpoint() const {
+    const int64_t step = state_.history.best_checkpoint;
+    fs::path path = runtime::checkpoint_path(folder_.path, step);
+    if (folder_.checkpoint && !fs::exists(path))
+      return runtime::checkpoint_path(fs::weakly_canonical(*folder_.checkpoint).parent_path(),
+                                      step);
+    return path;
   }
 
   runtime::CheckpointOptions checkpoint_options(const fs::path& output_dir) const {
@@ -316,8 +366,13 @@ class Run {
                                  .update_in_backward = planned_->spec.update_in_backward,
                                  .router_loss_factor = planned_->spec.model.router_loss_factor(),
                                  .logging_steps = steps_in(recipe_.logging_steps),
+                                 .eval_strategy = recipe_.eval_strategy,
                                  .eval_steps = steps_in(recipe_.eval_steps),
+                                 .eval_on_start = recipe_.eval_on_start,
+                                 .save_strategy = recipe_.save_strategy,
                                  .save_steps = steps_in(recipe_.save_steps),
+                                 .best = best_rule_,
+                                 .guards = guard_rules(),
                                  .schedule = schedule_of(recipe_, length_.steps),
                                  .checkpoint = checkpoint_options(folder_.path),
                                  .lock = folder_.lock ? &*folder_.lock : nullptr,
@@ -367,13 +422,43 @@ class Run {
 
   // The result and what was measured. The folder may go until the last file of it.
   void finish(const TrainerOutcome& outcome) {
+    say_early_end(outcome);
     try {
+      if (recipe_.load_best_model_at_end) load_best();
       save_result();
       measure(outcome);
     } catch (const base::UserError&) {
       if (!folder_.lock || folder_.lock->is_in_place()) throw;
     }
     if (folder_.lock && !folder_.lock->is_in_place()) leave_lost_folder();
+  }
+
+  void say_early_end(const TrainerOutcome& outcome) const {
+    if (outcome.ended_early)
+      base::say(
+          "the run ended after step {} of {}: {} evaluations in a row were no better than {} = "
+          "{:.6g} (early_stopping_patience)",
+          state_.step, length_.steps, state_.history.worse_evaluations, best_rule_.metric,
+          state_.history.best_metric.value_or(std::numeric_limits<double>::quiet_NaN()));
+  }
+
+  // The state is then that of the best checkpoint, too: what is saved of it goes on from there.
+  void load_best() {
+    const runtime::RunHistory history = state_.history;
+    if (history.best_checkpoint == 0)
+      return base::say("no evaluation was better than others, so the result is the last model");
+    base::say("the best checkpoint is that of step {}, with {} = {:.6g}: its model is the result",
+              history.best_checkpoint, best_rule_.metric, *history.best_saved_metric);
+    if (history.best_checkpoint == state_.step) return;
+    try {
+      state_ = runtime::restore_checkpoint(best_checkpoint(), model_.config, session_.executor());
+    } catch (const base::UserError& error) {
+      base::throw_user_error(
+          "{}. It was to be the result (load_best_model_at_end); resume_from_checkpoint=auto "
+          "load_best_model_at_end=false writes that of the last step",
+          error.what());
+    }
+    session_.executor().run(program::ProgramName::prepare);
   }
 
   void save_result() {
@@ -433,6 +518,7 @@ class Run {
   formats::Recipe recipe_;
   RunData data_;
   RunLength length_;
+  BestRule best_rule_;
   std::optional<plan::PlannedTraining> planned_;
   runtime::Session session_;
   plan::Measured measured_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <exception>
@@ -18,6 +19,7 @@
 #include "program/ir/tensor_names.h"
 #include "program/kinds/loss/loss_scale.h"
 #include "runtime/process/process_memory.h"
+#include "train/idle_adapter.h"
 #include "train/micro_batch.h"
 
 namespace snug::train {
@@ -59,28 +61,28 @@ Trainer::Trainer(const TrainerOptions& options, runtime::Executor& executor, Bat
 TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<int>& stop_signal) {
   TrainerOutcome outcome;
   saved_step_ = state.step;
+  first_step_ = state.step;
   const runtime::TrainerState before = state;
   bool saved = true;
   runtime::StopRequest stop = agreed(stop_signal);
-  for (; state.step + (begun_ ? 1 : 0) < options_.total_steps && saved && !stop.any();
-       stop = agreed(stop_signal)) {
+  if (evaluation_ != nullptr && options_.eval_on_start && state.step == 0 && !stop.any())
+    evaluate(state);
+  for (; !is_over(state) && saved && !stop.any(); stop = agreed(stop_signal)) {
     if (!begin_step(state, stop_signal)) break;
-    if (!is_awaited(begun_->step) && !executor_.has_results()) continue;
+    const BegunStep begun = *begun_;
+    if (!is_awaited(begun) && !executor_.has_results()) continue;
     finish_step(state);
-    if (evaluation_ != nullptr && !metrics_error_ && due(state.step, options_.eval_steps))
-      evaluate_and_log(state.step);
-    if (!metrics_error_ && due(state.step, options_.save_steps)) saved = save(state);
+    if (!metrics_error_) saved = follow_up(begun, state);
   }
   if (begun_) finish_step(state);
   stop = agreed(stop_signal);
-  outcome.last_loss = last_loss_;
-  const bool is_complete = state.step == options_.total_steps && !stop.any();
-  if (evaluation_ != nullptr && is_complete && !due(state.step, options_.eval_steps))
-    evaluate_and_log(state.step);
+  const bool is_complete = is_over(state) && !stop.any();
   if (metrics_error_)
     saved = save_without_metrics(state);
-  else if (saved_step_ != state.step)
-    saved = save(state);
+  else
+    saved = end(state, is_complete);
+  outcome.last_loss = last_loss_;
+  outcome.ended_early = is_complete && state.step < options_.total_steps;
   outcome.lost_folder = !saved || !has_folder();
   if (!outcome.lost_folder && metrics_ != nullptr) metrics_->sync();
   outcome.interrupted = stop.signal;
@@ -91,6 +93,86 @@ TrainerOutcome Trainer::run(runtime::TrainerState& state, const std::atomic<int>
                                static_cast<double>(state.step - before.step);
   outcome.eval_loss = eval_loss_;
   return outcome;
+}
+
+// Counts the step that was begun and not finished.
+bool Trainer::is_over(const runtime::TrainerState& state) const {
+  return state.step + (begun_ ? 1 : 0) >= options_.total_steps ||
+         is_out_of_patience(options_.best, state.history);
+}
+
+bool Trainer::saves_after(const BegunStep& begun) const {
+  switch (options_.save_strategy) {
+    case formats::SaveStrategy::steps:
+      return due(begun.step, options_.save_steps);
+    case formats::SaveStrategy::epoch:
+      return begun.ends_epoch;
+    case formats::SaveStrategy::best:  // what is evaluated says it
+    case formats::SaveStrategy::no:
+      return false;
+  }
+  return false;
+}
+
+bool Trainer::evaluates_after(const BegunStep& begun) const {
+  if (evaluation_ == nullptr || options_.eval_strategy == formats::EvalStrategy::no) return false;
+  if (options_.best.ranks() && saves_after(begun)) return true;
+  return options_.eval_strategy == formats::EvalStrategy::epoch
+             ? begun.ends_epoch
+             : due(begun.step, options_.eval_steps);
+}
+
+bool Trainer::looks_at_adapter_after(int64_t step) const {
+  if (has_moved_ || !options_.guards.has(formats::Guard::idle_adapter)) return false;
+  const int64_t warm = options_.schedule.warmup_steps;
+  return step > warm && step >= std::min(options_.total_steps, warm + kIdleUpdates);
+}
+
+bool Trainer::is_awaited(const BegunStep& begun) const {
+  return begun.step == options_.total_steps || saves_after(begun) || evaluates_after(begun) ||
+         looks_at_adapter_after(begun.step);
+}
+
+bool Trainer::follow_up(const BegunStep& begun, runtime::TrainerState& state) {
+  if (looks_at_adapter_after(state.step)) look_at_adapter(state);
+  const bool evaluates = evaluates_after(begun);
+  if (evaluates) evaluate(state);
+  if (metrics_error_) return true;
+  const bool is_new_best = evaluates && is_best_;
+  if (saves_after(begun) || (is_new_best && options_.save_strategy == formats::SaveStrategy::best))
+    return save(state);
+  return true;
+}
+
+// Steps that a loss scale skipped moved nothing.
+void Trainer::look_at_adapter(const runtime::TrainerState& state) {
+  if (state.step - state.skipped_steps <= options_.schedule.warmup_steps) return;
+  has_moved_ = true;
+  if (is_idle_adapter(executor_, options_.ranks))
+    throw stopped_by_guard(idle_adapter_text(state.step), state.history);
+}
+
+// A run that goes on from its last step was evaluated there as far as its interval says.
+bool Trainer::lacks_evaluation(int64_t step) const {
+  if (evaluation_ == nullptr || options_.eval_strategy == formats::EvalStrategy::no) return false;
+  if (step > first_step_) return evaluated_step_ != step;
+  return options_.eval_strategy == formats::EvalStrategy::steps && !due(step, options_.eval_steps);
+}
+
+// The last evaluation and the last checkpoint, where the run does not have them yet.
+bool Trainer::end(runtime::TrainerState& state, bool is_complete) {
+  bool is_new_best = false;
+  if (is_complete && lacks_evaluation(state.step)) {
+    evaluate(state);
+    is_new_best = evaluated_step_ == state.step && is_best_;
+  }
+  if (metrics_error_) return save_without_metrics(state);
+  if (saved_step_ == state.step) return true;
+  const formats::SaveStrategy strategy = options_.save_strategy;
+  const bool saves = !is_complete || strategy == formats::SaveStrategy::steps ||
+                     strategy == formats::SaveStrategy::epoch ||
+                     (is_new_best && strategy == formats::SaveStrategy::best);
+  return !saves || save(state);
 }
 
 // A rank by itself notices a signal between micro-batches too.
@@ -110,8 +192,11 @@ bool Trainer::keeps_folder() const {
 
 // False when the folder is not in its place any more: nothing of it counts then, and a failure to
 // write was no surprise.
-bool Trainer::save(const runtime::TrainerState& state) {
+bool Trainer::save(runtime::TrainerState& state) {
   if (!has_folder()) return false;
+  if (options_.best.ranks() && evaluated_step_ == state.step)
+    count_checkpoint(options_.best, metric_, state.step, state.history);
+  if (is_sound(state.history)) state.history.sound_checkpoint = state.step;
   try {
     runtime::save_checkpoint(options_.checkpoint, state, executor_);
   } catch (const std::exception&) {
@@ -124,7 +209,7 @@ bool Trainer::save(const runtime::TrainerState& state) {
 
 // The end of a run that cannot write its metrics: false when that is because its folder is gone,
 // else an error.
-bool Trainer::save_without_metrics(const runtime::TrainerState& state) {
+bool Trainer::save_without_metrics(runtime::TrainerState& state) {
   const auto fail_to_save = [&](const std::string& reason) {
     base::throw_user_error("{}; the checkpoint of step {} could not be saved either: {}",
                            metrics_error_->what(), state.step, reason);
@@ -143,11 +228,6 @@ bool Trainer::save_without_metrics(const runtime::TrainerState& state) {
       metrics_error_->what(), state.step);
 }
 
-bool Trainer::is_awaited(int64_t step) const {
-  return step == options_.total_steps || due(step, options_.save_steps) ||
-         (evaluation_ != nullptr && due(step, options_.eval_steps));
-}
-
 bool Trainer::begin_step(runtime::TrainerState& state, const std::atomic<int>& stop_signal) {
   const int64_t before = begun_ ? 1 : 0;  // steps that `state` does not count yet
   BegunStep begun;
@@ -157,6 +237,9 @@ bool Trainer::begin_step(runtime::TrainerState& state, const std::atomic<int>& s
   begun.first_row = state.rows_consumed + (begun_ ? begun_->rows : 0);
   begun.rows = rows_of_step(begun.step, begun.first_row);
   begun.counts = data_.count(begun.first_row, begun.rows);
+  if (options_.save_strategy == formats::SaveStrategy::epoch ||
+      options_.eval_strategy == formats::EvalStrategy::epoch)
+    begun.ends_epoch = data_.ends_epoch(begun.first_row, begun.rows);
   // What the program `update` alone copies is written when the step before has been copied.
   if (options_.update_in_backward) set_update_inputs(begun, state);
   if (!queue_micro_batches(begun, state, stop_signal)) return false;
@@ -213,7 +296,7 @@ bool Trainer::read_loss_scale(runtime::TrainerState& state, StepMetrics& metrics
   if (skipped > 0) ++state.skipped_steps;
   metrics.skipped_steps = state.skipped_steps;
   if (skipped >= methods::kMostSkippedSteps)
-    throw base::UserError(skipped_steps_message(metrics, skipped, saved_step_));
+    throw base::UserError(skipped_steps_message(metrics, skipped, saved_step_), {}, kGuardExitCode);
   return skipped > 0;
 }
 
@@ -238,9 +321,7 @@ void Trainer::finish_step(runtime::TrainerState& state) {
   finished_ = Clock::now();
   metrics.tokens_per_second = static_cast<double>(metrics.tokens) / metrics.step_seconds;
   metrics.resident_bytes = runtime::process_memory().resident_bytes;
-  const bool is_skipped = read_loss_scale(state, metrics);
-  if (!is_skipped && (!std::isfinite(metrics.grad_norm) || !std::isfinite(metrics.loss)))
-    throw base::UserError(bad_step_message(metrics, options_.update_in_backward, saved_step_));
+  if (!read_loss_scale(state, metrics)) watch(metrics, state);
 
   if (step_seconds_.size() < step_seconds_.capacity())
     step_seconds_.push_back(metrics.step_seconds);
@@ -291,11 +372,37 @@ void Trainer::log(const StepMetrics& metrics) {
   if (progress_ != nullptr) progress_->show(metrics, is_logged);
 }
 
-void Trainer::evaluate_and_log(int64_t step) {
+void Trainer::watch(const StepMetrics& metrics, runtime::TrainerState& state) const {
+  const bool is_finite = std::isfinite(metrics.grad_norm) && std::isfinite(metrics.loss);
+  if (!is_finite && options_.guards.has(formats::Guard::not_finite))
+    throw base::UserError(bad_step_message(metrics, options_.update_in_backward, saved_step_), {},
+                          kGuardExitCode);
+  if (const auto what = watch_step(options_.guards, metrics, state.history))
+    throw stopped_by_guard(*what, state.history);
+}
+
+void Trainer::evaluate(runtime::TrainerState& state) {
   evaluation_->run();
   eval_loss_ = evaluation_->loss();
-  record(evaluation_->json(step));
-  if (progress_ != nullptr) progress_->note(evaluation_->text(step));
+  record(evaluation_->json(state.step));
+  if (progress_ != nullptr) progress_->note(evaluation_->text(state.step));
+  if (state.step > 0 && state.step == first_step_) return;
+  const bool is_last = state.step == options_.total_steps;
+  if (const auto what = watch_evaluation(options_.guards, agreed(evaluation_->loss()), state.step,
+                                         is_last, state.history))
+    throw stopped_by_guard(*what, state.history);
+  // As in transformers, the model that training began with is not ranked.
+  if (state.step == 0) return;
+  evaluated_step_ = state.step;
+  if (!options_.best.ranks()) return;
+  metric_ = agreed(evaluation_->metric(options_.best.metric));
+  is_best_ = count_evaluation(options_.best, metric_, state.history);
+}
+
+double Trainer::agreed(double value) const {
+  if (options_.ranks == nullptr || options_.ranks->size() == 1) return value;
+  const std::string bits = options_.ranks->of_first(std::to_string(std::bit_cast<int64_t>(value)));
+  return std::bit_cast<double>(static_cast<int64_t>(std::stoll(bits)));
 }
 
 std::string skipped_steps_message(const StepMetrics& metrics, int64_t in_a_row,

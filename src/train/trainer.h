@@ -21,8 +21,10 @@
 #include "runtime/saving/checkpoint.h"
 #include "runtime/saving/trainer_state.h"
 #include "train/batch_loader.h"
+#include "train/best_model.h"
 #include "train/evaluation.h"
 #include "train/folder_lock.h"
+#include "train/guards.h"
 #include "train/lr_schedule.h"
 #include "train/progress.h"
 
@@ -37,8 +39,13 @@ struct TrainerOptions {
   bool update_in_backward = false;
   double router_loss_factor = 0;  // of the loss that balances experts, where the job has it
   int64_t logging_steps = 1;
+  formats::EvalStrategy eval_strategy = formats::EvalStrategy::steps;
   int64_t eval_steps = 0;  // 0: only at the end
+  bool eval_on_start = false;
+  formats::SaveStrategy save_strategy = formats::SaveStrategy::steps;
   int64_t save_steps = 0;  // 0: only at the end
+  BestRule best{};         // where it ranks evaluations, each checkpoint is evaluated
+  GuardRules guards{};
   LrSchedule schedule;
   runtime::CheckpointOptions checkpoint;
   const FolderLock* lock = nullptr;       // of the run's folder; null: it is not looked after
@@ -53,6 +60,7 @@ struct TrainerOptions {
 struct TrainerOutcome {
   int64_t last_step = 0;
   int interrupted = 0;       // the signal that stopped it, after saving; 0: none
+  bool ended_early = false;  // by the patience of its rule
   bool lost_folder = false;  // stopped because the run's folder is not in its place; not saved
   double median_step_seconds = 0;
   double mean_step_tokens = 0;  // of documents, in the steps of this process; 0: none
@@ -69,9 +77,10 @@ class Trainer {
 
   // Runs to the end or until `stop_signal` is not 0, then saves a checkpoint. Stops without saving
   // when the run's folder was removed or renamed: `state` is then what is to be saved elsewhere.
-  // Throws UserError when a loss or gradient norm is not finite, or with a loss scale, which skips
-  // such a step, when ten of them came in a row: nothing is saved then, the last checkpoint is
-  // intact. Also when a line of metrics cannot be written, after saving a checkpoint.
+  // Throws UserError, with exit code 4, when a guard stops it (guards.h), or with a loss scale,
+  // which skips steps whose gradients are not finite, when ten of them came in a row: nothing is
+  // saved then, the last checkpoint is intact. Also when a line of metrics cannot be written, after
+  // saving a checkpoint.
   TrainerOutcome run(runtime::TrainerState& state, const std::atomic<int>& stop_signal);
 
   // Gives the device the step after the last one begun, and finishes that one, if it is not
@@ -92,6 +101,7 @@ class Trainer {
     double learning_rate = 0;
     int64_t first_row = 0;
     int64_t rows = 0;  // of all ranks; fewer in a last step that is short
+    bool ends_epoch = false;
     methods::RowCounts counts;
     std::chrono::steady_clock::time_point start;
   };
@@ -99,12 +109,26 @@ class Trainer {
   int64_t rows_of_step(int64_t step, int64_t first_row) const;
   bool queue_micro_batches(const BegunStep& begun, runtime::TrainerState& state,
                            const std::atomic<int>& stop_signal);
-  // What is done after this step needs its results.
-  bool is_awaited(int64_t step) const;
+  // What comes after a step: an evaluation, a checkpoint, a look at the adapter.
+  bool saves_after(const BegunStep& begun) const;
+  bool evaluates_after(const BegunStep& begun) const;
+  bool looks_at_adapter_after(int64_t step) const;
+  // Whether that needs the step's results before the next one begins.
+  bool is_awaited(const BegunStep& begun) const;
+  bool is_over(const runtime::TrainerState& state) const;
+  bool lacks_evaluation(int64_t step) const;
+  // Does it; false when the run's folder is gone.
+  bool follow_up(const BegunStep& begun, runtime::TrainerState& state);
+  bool end(runtime::TrainerState& state, bool is_complete);
+  void look_at_adapter(const runtime::TrainerState& state);
   // A line that cannot be written ends run().
   void log(const StepMetrics& metrics);
   bool read_loss_scale(runtime::TrainerState& state, StepMetrics& metrics);
-  void evaluate_and_log(int64_t step);
+  void watch(const StepMetrics& metrics, runtime::TrainerState& state) const;
+  // Evaluates, and ranks the evaluation unless the step was done before this process began.
+  void evaluate(runtime::TrainerState& state);
+  // The first rank's value.
+  double agreed(double value) const;
   bool has_folder() const { return options_.lock == nullptr || options_.lock->is_in_place(); }
   int64_t ranks() const { return options_.ranks == nullptr ? 1 : options_.ranks->size(); }
   int64_t rank() const { return options_.ranks == nullptr ? 0 : options_.ranks->rank(); }
@@ -112,8 +136,8 @@ class Trainer {
   // What all ranks know of what came to any of them.
   runtime::StopRequest agreed(const std::atomic<int>& stop_signal) const;
   bool keeps_folder() const;
-  bool save(const runtime::TrainerState& state);
-  bool save_without_metrics(const runtime::TrainerState& state);
+  bool save(runtime::TrainerState& state);
+  bool save_without_metrics(runtime::TrainerState& state);
   void record(std::string_view line);
   void record_unwritten();
 
@@ -129,6 +153,11 @@ class Trainer {
   double last_loss_ = 0;
   std::vector<double> step_seconds_;
   std::optional<double> eval_loss_;
+  int64_t first_step_ = 0;                        // steps done before this process began
+  int64_t evaluated_step_ = 0;                    // of the last evaluation that was ranked; 0: none
+  double metric_ = 0;                             // by which it was
+  bool is_best_ = false;                          // whether it was better than all before
+  bool has_moved_ = false;                        // whether the adapter was looked at
   int64_t saved_step_ = 0;                        // of the newest checkpoint; 0: none
   std::optional<base::UserError> metrics_error_;  // why a line could not be written
   std::vector<std::string> unwritten_;            // that line and those after it

@@ -129,7 +129,7 @@ TEST(ForeignKeys, TextsInBracesMayBeTexts) {
 TEST(ForeignKeys, MistakesNameTheKeyThatWasWritten) {
   EXPECT_TRUE(contains(mistakes_in("clip_grad_norm: much"), ":1:1: 'clip_grad_norm' is 'much'"));
   EXPECT_EQ(taken("logging_strategy: epoch\nnum_epochs: 1").logging_steps, 1);
-  EXPECT_EQ(taken("train: {epochs: 4}\nsave_strategy: epoch").save_steps, 0.25);
+  EXPECT_EQ(taken("train: {epochs: 4}\nsaves_per_epoch: 1").save_steps, 0.25);
 }
 
 // A message about a key has the name that the user knows.
@@ -228,28 +228,63 @@ TEST(ForeignKeys, TwoNamesMayAgree) {
                        "one says bf16 and the other fp16; keep one"));
 }
 
-TEST(ForeignKeys, StrategiesAndEpochsBecomeSteps) {
-  EXPECT_EQ(taken("save_strategy: epoch\nnum_train_epochs: 4").save_steps, 0.25);
-  EXPECT_EQ(taken("save_strategy: epoch\nnum_train_epochs: 3").save_steps, 0.333333);
-  EXPECT_EQ(taken("save_strategy: epoch\nnum_train_epochs: 1").save_steps, 0);
-  EXPECT_EQ(taken("save_strategy: epoch", {"num_train_epochs=2"}).save_steps, 0.5);
-  EXPECT_EQ(taken("save_strategy: 'no'\nsave_steps: 50").save_steps, 0);
-  EXPECT_EQ(taken("save_strategy: steps\nsave_steps: 50").save_steps, 50);
+TEST(ForeignKeys, EpochsBecomeSharesOfAllSteps) {
+  EXPECT_EQ(taken("saves_per_epoch: 1\nnum_train_epochs: 4").save_steps, 0.25);
+  EXPECT_EQ(taken("saves_per_epoch: 1\nnum_train_epochs: 3").save_steps, 0.333333);
+  EXPECT_EQ(taken("saves_per_epoch: 1\nnum_train_epochs: 1").save_steps, 0);
+  EXPECT_EQ(taken("saves_per_epoch: 1", {"num_train_epochs=2"}).save_steps, 0.5);
   EXPECT_TRUE(tells(taken("saves_per_epoch: 2\nsave_steps: 50"), "save_steps is not used next to"));
   EXPECT_TRUE(tells(taken("evals_per_epoch:"), "'evals_per_epoch' has no value"));
   EXPECT_EQ(taken("evals_per_epoch: 2\nnum_epochs: 2\neval_data: e").eval_steps, 0.25);
   EXPECT_EQ(taken("evals_per_epoch: 2\nnum_epochs: 2").eval_steps, 0) << "there is nothing to do";
-  EXPECT_EQ(taken("evaluation_strategy: steps\neval_steps: 7\neval_data: e").eval_steps, 7);
-  EXPECT_EQ(taken("eval_strategy: no\neval_steps: 7").eval_steps, 0);
-  EXPECT_EQ(taken("save_strategy: epoch", {"save_steps=9"}).save_steps, 9);
+  EXPECT_EQ(taken("saves_per_epoch: 1", {"save_steps=9"}).save_steps, 9);
   // So many steps each time as an epoch has, whatever their number.
   for (int64_t epochs = 2; epochs < 60; ++epochs)
     for (const int64_t steps : {1, 2, 5, 1000})
       EXPECT_EQ(
-          steps_in(taken(fmt::format("save_strategy: epoch\nnum_epochs: {}", epochs)).save_steps,
+          steps_in(taken(fmt::format("saves_per_epoch: 1\nnum_epochs: {}", epochs)).save_steps,
                    epochs * steps),
           steps)
           << epochs;
+}
+
+TEST(ForeignKeys, StrategiesSayWhenIsSavedAndEvaluated) {
+  EXPECT_EQ(taken("save_strategy: epoch").save_strategy, SaveStrategy::epoch);
+  EXPECT_EQ(taken("save_strategy: 'no'\nsave_steps: 50").save_strategy, SaveStrategy::no);
+  EXPECT_EQ(taken("save_strategy: no").save_strategy, SaveStrategy::no);
+  EXPECT_EQ(taken("save_strategy: steps\nsave_steps: 50").save_steps, 50);
+  EXPECT_EQ(taken("eval_strategy: no\neval_data: e").eval_strategy, EvalStrategy::no);
+  EXPECT_EQ(taken("evaluation_strategy: epoch\neval_data: e").eval_strategy, EvalStrategy::epoch);
+  EXPECT_EQ(taken("evaluation_strategy: steps\neval_steps: 7\neval_data: e").eval_steps, 7);
+  EXPECT_TRUE(
+      tells(taken("eval_strategy: epoch"), "'eval_strategy' is not used: there is no eval"));
+  // The command line takes precedence over the file, in whatever words.
+  const Recipe line = taken("save_strategy: epoch\neval_strategy: epoch\neval_data: e",
+                            {"save_steps=9", "eval_steps=3"});
+  EXPECT_EQ(line.save_strategy, SaveStrategy::steps);
+  EXPECT_EQ(line.save_steps, 9);
+  EXPECT_EQ(line.eval_strategy, EvalStrategy::steps);
+  // As the Trainer, which has logging_steps for eval_steps that is not given.
+  EXPECT_EQ(taken("eval_strategy: steps\nlogging_steps: 20\neval_data: e").eval_steps, 20);
+  EXPECT_EQ(taken("logging_steps: 20\neval_data: e").eval_steps, 0);
+}
+
+TEST(ForeignKeys, TheBestModelAndAnEarlyEnd) {
+  const Recipe best = taken("load_best_model_at_end: true\nval_set_size: 0.1");
+  EXPECT_TRUE(best.load_best_model_at_end);
+  EXPECT_EQ(best.metric_for_best_model, "loss");
+  EXPECT_FALSE(best.greater_is_better.has_value());
+  EXPECT_EQ(taken("early_stopping_steps: 3\neval_data: e").early_stopping_patience, 3);
+  EXPECT_EQ(taken("early_stop_interval: 2\neval_data: e").early_stopping_patience, 2);
+  EXPECT_EQ(taken("early_stopping_patience:\nload_best_model_at_end:").metric_for_best_model, "");
+  const Recipe said = taken("metric_for_best_model: eval_x\ngreater_is_better: no\neval_data: e");
+  EXPECT_EQ(said.metric_for_best_model, "eval_x");
+  EXPECT_EQ(said.greater_is_better, false);
+  EXPECT_EQ(taken("greater_is_better: true").greater_is_better, true);
+  EXPECT_FALSE(taken("greater_is_better:").greater_is_better.has_value());
+  for (const char* word : {"auto", "false", "true"})
+    EXPECT_TRUE(testing::contains(to_yaml(taken(fmt::format("greater_is_better: {}", word))),
+                                  fmt::format("greater_is_better: {}\n", word)));
 }
 
 TEST(ForeignKeys, MergesAtTheEndWhereOthersDo) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "base/temporary_folder.h"
 #include "formats/folder/file_list.h"
 #include "runtime/saving/trainer_state.h"
@@ -97,6 +99,21 @@ TEST(CheckpointFolders, PruningKeepsWhatWasWrittenLast) {
   for (const int64_t step : {3, 4, 9}) make_checkpoint(folder, step);
   prune_checkpoints(folder.path(), 4, 1);
   EXPECT_EQ(steps_of(list_checkpoints(folder.path())), (std::vector<int64_t>{4, 9}));
+}
+
+// As transformers' rotate_checkpoints: the newest and the best count, and both stay.
+TEST(CheckpointFolders, PruningSparesSomeWhateverTheLimit) {
+  const std::array<int64_t, 2> spared{2, 0};
+  for (const int64_t keep : {1, 2}) {
+    TemporaryFolder folder;
+    for (int64_t step = 1; step <= 5; ++step) make_checkpoint(folder, step);
+    prune_checkpoints(folder.path(), 5, keep, spared);
+    EXPECT_EQ(steps_of(list_checkpoints(folder.path())), (std::vector<int64_t>{2, 5})) << keep;
+  }
+  TemporaryFolder folder;
+  for (int64_t step = 1; step <= 5; ++step) make_checkpoint(folder, step);
+  prune_checkpoints(folder.path(), 5, 3, spared);
+  EXPECT_EQ(steps_of(list_checkpoints(folder.path())), (std::vector<int64_t>{2, 4, 5}));
 }
 
 TEST(CheckpointFolders, PruningKeepsWhatAUserPutIntoOne) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -176,18 +177,38 @@ TEST(EvaluationSets, LoseWhatEachLosesAloneAndTogetherTheMeanOverTargets) {
   EXPECT_NEAR(all.loss(), sum / targets, 1e-12);
   EXPECT_EQ(line.at("eval_loss").get<double>(), all.loss());
   EXPECT_EQ(line.at("step"), 3);
-  EXPECT_EQ(line.size(), 5U) << line.dump();
+  EXPECT_EQ(line.size(), 9U) << line.dump();
+  EXPECT_EQ(line.at("eval_perplexity").get<double>(), std::exp(all.loss()));
+  EXPECT_EQ(line.at("eval_second_perplexity").get<double>(), std::exp(losses[1]));
   EXPECT_GT(std::abs(losses[0] - losses[1]), 1e-4);
   EXPECT_NE(all.text(3).find("eval_second_loss"), std::string::npos) << all.text(3);
   // One set has no name there, as before.
   Evaluation one = job.evaluation_of(1, 1);
   one.run();
   EXPECT_EQ(one.text(3).find("second"), std::string::npos);
-  EXPECT_EQ(Json::parse(one.json(3)).size(), 2U);
+  EXPECT_EQ(Json::parse(one.json(3)).size(), 3U);
+  EXPECT_EQ(one.metric("eval_perplexity"), std::exp(losses[1]));
+  EXPECT_TRUE(std::isnan(one.metric("eval_second_loss")));
   EXPECT_EQ(job.data().facts().rows.evaluation, (std::vector<int64_t>{1, 1, 1}));
 }
 
 // All three in one file lose the same.
+// What a recipe may name as its metric is what metrics.jsonl has.
+TEST(EvaluationSets, HaveTheKeysThatAreTold) {
+  testing::TemporaryFolder folder;
+  EvaluatedJob job(write_sets(folder, false), "", {"first.jsonl", "second.jsonl"});
+  job.prepare();
+  for (const size_t count : {1, 2}) {
+    Evaluation sets = job.evaluation_of(0, count);
+    sets.run();
+    Names names;
+    for (size_t set = 0; set < count; ++set) names.push_back(job.data().evaluation[set].name);
+    Names keys;
+    for (const EvaluationMetric& metric : sets.metrics()) keys.push_back(metric.key);
+    EXPECT_EQ(keys, evaluation_keys(names, {}, true));
+  }
+}
+
 TEST(EvaluationSets, TogetherAreOneSetOfAllRecords) {
   testing::TemporaryFolder folder;
   write_sets(folder, false);
@@ -227,6 +248,7 @@ TEST(EvaluationSets, OfPairsHaveMeasuresOfTheirOwn) {
     EXPECT_NEAR(mean, whole.at(std::string("eval_") + measure).get<double>(), 1e-5) << measure;
     EXPECT_FALSE(line.contains(std::string("eval_") + measure));
   }
+  EXPECT_FALSE(line.contains("eval_perplexity")) << "the loss is not that of tokens";
   EXPECT_GT(std::abs(whole.at("eval_rewards/margins").get<double>()), 1e-4);
 }
 

@@ -88,10 +88,14 @@ void read_names(DataSides& sides, DataSide& side, std::string_view key) {
 // Whether evaluation is asked for, and not of another set.
 bool evaluates(const DataSides& sides) {
   const std::string steps = sides.value_of("eval_steps");
+  std::string strategy = sides.value_of("eval_strategy");
+  if (strategy.empty()) strategy = sides.value_of("evaluation_strategy");
+  strategy = base::lower_case(strategy);
+  if (strategy == "no" || strategy == "none" || strategy == "false") return false;
   const bool has_other =
       !sides.value_of("eval_data").empty() || !sides.value_of("val_set_size").empty();
-  return !has_other &&
-         ((!steps.empty() && steps != "0") || parse_boolean(sides.value_of("do_eval")) == true);
+  return !has_other && (!strategy.empty() || (!steps.empty() && steps != "0") ||
+                        parse_boolean(sides.value_of("do_eval")) == true);
 }
 
 // What is written of one data set of the hub.

@@ -11,10 +11,6 @@ constexpr std::string_view kMinAdvice =
     "say lr_scheduler_type: cosine_with_min_lr, and min_lr_rate: the share of the learning rate "
     "that is left, or min_lr";
 constexpr std::string_view kScheduleAdvice = "the learning rate rises linearly, and once";
-constexpr std::string_view kBestAdvice =
-    "the result is the model after the last step, and checkpoints are kept by age "
-    "(save_total_limit)";
-constexpr std::string_view kStopAdvice = "a run goes on to its last step; say max_steps";
 constexpr std::string_view kEvaluated = "evaluations take the rows of training";
 constexpr std::string_view kOptimizerKeysAdvice =
     "the keys of the optimizer say it: adam_beta1, adam_beta2, adam_epsilon and others (snug train "
@@ -32,11 +28,6 @@ void add_step_keys(ForeignRows& rows) {
       .only({"auto_find_batch_size"}, kFalseOnly, "say per_device_train_batch_size: auto")
       .only({"max_steps_per_epoch"}, kFalseOnly, "say max_steps")
       .only({"average_tokens_across_devices"}, kTrueOnly, "each token of a step counts the same")
-      .only({"load_best_model_at_end"}, kFalseOnly, kBestAdvice)
-      .only({"early_stopping_patience", "early_stopping_steps", "early_stopping_threshold",
-             "early_stop_interval"},
-            {{"0"}, {"none"}, {"false"}}, kStopAdvice)
-      .pass_over({"metric_for_best_model", "greater_is_better"}, kBestAdvice)
       .pass_over({"loss_watchdog_*"}, "a run ends where a loss or gradient is not finite")
       .pass_over(
           {"do_train", "do_eval", "do_predict", "do_bench_eval", "predict_with_generate", "train"},
@@ -46,7 +37,7 @@ void add_step_keys(ForeignRows& rows) {
       .pass_over({"per_device_eval_batch_size", "per_gpu_eval_batch_size", "eval_batch_size",
                   "batch_size_val", "eval_accumulation_steps", "eval_do_concat_batches"},
                  kEvaluated)
-      .pass_over({"eval_delay", "eval_on_start"}, "eval_steps says when is evaluated")
+      .pass_over({"eval_delay"}, "eval_steps says when is evaluated")
       .pass_over({"eval_use_gather_object", "batch_eval_metrics", "prediction_loss_only",
                   "compute_accuracy", "include_for_metrics", "eval_causal_lm_metrics",
                   "eval_max_new_tokens", "eval_table_size", "eval_num_beams",

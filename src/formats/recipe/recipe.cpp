@@ -10,6 +10,8 @@
 #include "formats/foreign/data_words.h"
 #include "formats/foreign/foreign_keys.h"
 #include "formats/recipe/data_entries.h"
+#include "formats/recipe/evaluation_keys.h"
+#include "formats/recipe/guard_keys.h"
 #include "formats/recipe/method_keys.h"
 #include "formats/recipe/optimizer_keys.h"
 #include "formats/recipe/recipe_intervals.h"
@@ -331,7 +333,10 @@ void settle(RecipeReading& reading, const WrittenByKey& given) {
   compute_defaults(recipe);
   settle_warm_up(recipe);
   settle_restarts(recipe);
+  settle_evaluation_keys(recipe);
   mistakes.gather([&] { check_schedule(recipe); });
+  mistakes.gather([&] { check_evaluation_keys(recipe); });
+  mistakes.gather([&] { guards_of(recipe); });
   mistakes.gather([&] { check_together(recipe); });
   mistakes.gather([&] { check_merge(recipe); });
   mistakes.gather([&] { settle_report_to(recipe); });
@@ -339,15 +344,20 @@ void settle(RecipeReading& reading, const WrittenByKey& given) {
 
 // Other tools accept evaluation intervals even if there is no evaluation data.
 void settle_evaluation(WrittenByKey& given, std::vector<std::string>& notes) {
-  const auto steps = given.find("eval_steps");
-  if (steps == given.end() || steps->second.said_as.empty()) return;
   for (const std::string_view data : {"eval_data", "val_set_size"})
     if (const auto said = given.find(data); said != given.end() && !said->second.items.empty())
       return;
-  if (steps->second.items.front() != "0")
-    notes.push_back(fmt::format("{}'{}' is not used: there is no eval_data to evaluate on",
-                                base::to_string(steps->second.where), steps->second.said_as));
-  given.erase(steps);
+  for (const std::string_view key : {"eval_strategy", "eval_steps"}) {
+    const auto said = given.find(key);
+    const bool is_of_other_tool =
+        said != given.end() && (key == "eval_strategy" || !said->second.said_as.empty());
+    if (!is_of_other_tool || said->second.items.size() != 1) continue;
+    const std::string word = base::lower_case(said->second.items.front());
+    if (word != "0" && word != "steps" && word != "no" && word != "none" && word != "false")
+      notes.push_back(fmt::format("{}'{}' is not used: there is no eval_data to evaluate on",
+                                  base::to_string(said->second.where), said->second.shown()));
+    given.erase(said);
+  }
 }
 
 // Without a method key, other tools train all weights, while a recipe here trains an adapter.

@@ -20,10 +20,7 @@ struct IntervalKey {
   bool is_per_epoch = false;
 };
 
-constexpr std::array kIntervalKeys{IntervalKey{"save_strategy", "save_steps"},
-                                   IntervalKey{"eval_strategy", "eval_steps"},
-                                   IntervalKey{"evaluation_strategy", "eval_steps"},
-                                   IntervalKey{"logging_strategy", "logging_steps"},
+constexpr std::array kIntervalKeys{IntervalKey{"logging_strategy", "logging_steps"},
                                    IntervalKey{"saves_per_epoch", "save_steps", true},
                                    IntervalKey{"evals_per_epoch", "eval_steps", true}};
 

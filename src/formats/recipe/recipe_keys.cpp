@@ -396,13 +396,8 @@ void add_output_keys(KeyTable& table) {
       .range(kStepsOrShare);
   table
       .add<&Recipe::save_total_limit>("save_total_limit", "0",
-                                      "checkpoints to keep, the newest; 0: all")
+                                      "checkpoints to keep, the newest and the best; 0: all")
       .range({.least = 0, .most = kMaxCount});
-  table
-      .add<&Recipe::eval_steps>("eval_steps", "0",
-                                "steps between evaluations, or below 1 their share of all steps; "
-                                "0: only at the end")
-      .range(kStepsOrShare);
   table
       .add<&Recipe::logging_steps>("logging_steps", "1",
                                    "steps between lines of the log, or below 1 their share of all "
@@ -444,6 +439,7 @@ std::vector<RecipeKey> make_table() {
   add_machine_keys(table);
   add_device_keys(table);
   add_output_keys(table);
+  add_evaluation_keys(table);
   add_merge_keys(table);
   add_generation_keys(table);
   add_recognised_keys(table);

@@ -5,6 +5,7 @@
 #include "formats/recipe/recipe_keys.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -156,6 +157,7 @@ class KeyTable {
   template <typename T>
   static constexpr ValueType type_of() {
     if constexpr (std::is_enum_v<T>) return ValueType::choice;
+    if constexpr (std::is_same_v<T, std::optional<bool>>) return ValueType::choice;
     if constexpr (std::is_same_v<T, int64_t>) return ValueType::integer;
     if constexpr (std::is_same_v<T, double>) return ValueType::number;
     if constexpr (std::is_same_v<T, bool>) return ValueType::boolean;
@@ -178,6 +180,16 @@ class KeyTable {
       field.set = [](Recipe& recipe, const Value& value) {
         recipe.*member = static_cast<T>(std::get<int64_t>(value));
       };
+    } else if constexpr (std::is_same_v<T, std::optional<bool>>) {
+      // The words are those for nothing, false and true.
+      field.get = [](const Recipe& recipe) -> Value {
+        const T& said = recipe.*member;
+        return said ? int64_t{*said} + 1 : int64_t{0};
+      };
+      field.set = [](Recipe& recipe, const Value& value) {
+        const int64_t word = std::get<int64_t>(value);
+        recipe.*member = word == 0 ? T{} : T{word == 2};
+      };
     } else {
       field.get = [](const Recipe& recipe) -> Value { return recipe.*member; };
       field.set = [](Recipe& recipe, const Value& value) { recipe.*member = std::get<T>(value); };
@@ -198,6 +210,7 @@ void add_schedule_keys(KeyTable& table);
 void add_optimizer_keys(KeyTable& table);
 void add_loss_scale_keys(KeyTable& table);
 void add_device_keys(KeyTable& table);
+void add_evaluation_keys(KeyTable& table);
 void add_generation_keys(KeyTable& table);
 void add_merge_keys(KeyTable& table);
 

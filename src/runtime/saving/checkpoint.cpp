@@ -109,7 +109,8 @@ void finish_checkpoint(const CheckpointOptions& options, const TrainerState& sta
                              (folder / name).string());
   base::write_file_atomically(folder / kStateName, to_json(complete));
   transaction.commit(formats::DirectoryTransaction::IfExists::replace);
-  prune_checkpoints(options.output_dir, state.step, options.save_total_limit);
+  prune_checkpoints(options.output_dir, state.step, options.save_total_limit,
+                    state.history.kept_checkpoints());
 }
 
 void save_by_one(const CheckpointOptions& options, const TrainerState& state, Executor& executor) {

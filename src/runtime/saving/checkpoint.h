@@ -35,8 +35,8 @@ struct CheckpointOptions {
 };
 
 // Writes OUTPUT_DIR/checkpoint-STEP and then removes the oldest complete checkpoints beyond the
-// limit. Returns the new folder. Throws UserError when the disk is full or a trained weight is not
-// finite; older checkpoints then stay as they were.
+// limit, except those that state.history names. Returns the new folder. Throws UserError when the
+// disk is full or a trained weight is not finite; older checkpoints then stay as they were.
 std::filesystem::path save_checkpoint(const CheckpointOptions& options, const TrainerState& state,
                                       Executor& executor);
 

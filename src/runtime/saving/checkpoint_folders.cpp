@@ -59,15 +59,19 @@ std::optional<fs::path> find_latest_checkpoint(const fs::path& output_dir) {
   return list.complete.back().path;
 }
 
-void prune_checkpoints(const fs::path& output_dir, int64_t newest, int64_t keep) {
+void prune_checkpoints(const fs::path& output_dir, int64_t newest, int64_t keep,
+                       std::span<const int64_t> spared) {
   if (keep <= 0) return;
   std::vector<CheckpointFolder> kept = list_checkpoints(output_dir).complete;
   std::erase_if(kept, [&](const CheckpointFolder& each) {
     return each.step > newest || formats::foreign_entry(each.path);
   });
-  const auto count = static_cast<int64_t>(kept.size());
-  for (int64_t i = 0; i < count - keep; ++i)
-    formats::remove_directory(kept[static_cast<size_t>(i)].path);
+  auto surplus = static_cast<int64_t>(kept.size()) - keep;
+  for (size_t i = 0; i + 1 < kept.size() && surplus > 0; ++i) {
+    if (std::ranges::find(spared, kept[i].step) != spared.end()) continue;
+    formats::remove_directory(kept[i].path);
+    --surplus;
+  }
 }
 
 }  // namespace snug::runtime

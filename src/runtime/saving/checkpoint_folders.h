@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,10 @@ std::optional<std::filesystem::path> find_latest_checkpoint(
     const std::filesystem::path& output_dir);
 
 // Removes the oldest complete checkpoints, among those up to step `newest`, until `keep` are left;
-// 0 keeps all. Later checkpoints, incomplete ones and those that Snug did not write this way are
-// neither counted nor touched.
-void prune_checkpoints(const std::filesystem::path& output_dir, int64_t newest, int64_t keep);
+// 0 keeps all. The newest of these and those of the steps `spared` stay, and count. Later
+// checkpoints, incomplete ones and those that Snug did not write this way are neither counted nor
+// touched.
+void prune_checkpoints(const std::filesystem::path& output_dir, int64_t newest, int64_t keep,
+                       std::span<const int64_t> spared = {});
 
 }  // namespace snug::runtime

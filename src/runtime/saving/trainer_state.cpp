@@ -88,6 +88,8 @@ void check_numbers(const JsonObject& object, const TrainerState& state) {
   check_at_most(object, "step", state.step, "max_steps", state.max_steps);
   check_at_most(object, "resumed_step", state.resumed_step, "step", state.step);
   check_at_most(object, "skipped_steps", state.skipped_steps, "step", state.step);
+  for (const int64_t step : state.history.kept_checkpoints())
+    check_at_most(object, "history", step, "step", state.step);
   check_at_most(object, "resumed_step", state.resumed_step, "resumed_rows", state.resumed_rows);
   check_at_most(object, "trained_tokens", state.trained_tokens, "total_tokens", state.total_tokens);
   const int64_t steps = state.step - state.resumed_step;
@@ -101,6 +103,46 @@ void check_numbers(const JsonObject& object, const TrainerState& state) {
         fmt::format("is {}, and {} rows and {} steps of at most {} rows do not make that; the file "
                     "was changed or is damaged",
                     state.rows_consumed, state.resumed_rows, steps, state.rows_per_step));
+}
+
+// The fields of a history, each with its name in the file.
+template <typename History, typename Count, typename Number>
+void for_each_field(History& history, Count&& count_field, Number&& number) {
+  count_field("worse_evaluations", history.worse_evaluations);
+  count_field("best_checkpoint", history.best_checkpoint);
+  count_field("sound_checkpoint", history.sound_checkpoint);
+  count_field("evaluations_above_start", history.evaluations_above_start);
+  count_field("steps_above_best", history.steps_above_best);
+  count_field("steps_of_zero_loss", history.steps_of_zero_loss);
+  count_field("steps_of_zero_norm", history.steps_of_zero_norm);
+  number("best_metric", history.best_metric);
+  number("best_saved_metric", history.best_saved_metric);
+  number("start_evaluation", history.start_evaluation);
+  number("first_loss", history.first_loss);
+  number("mean_loss", history.mean_loss);
+  number("best_mean_loss", history.best_mean_loss);
+}
+
+// Numbers that are not there are left out; those that are none in JSON do not come here.
+json history_json(const RunHistory& history) {
+  json document{{"ranked_by", history.ranked_by}};
+  for_each_field(
+      history, [&](const char* key, int64_t value) { document[key] = value; },
+      [&](const char* key, const std::optional<double>& value) {
+        if (value && std::isfinite(*value)) document[key] = *value;
+      });
+  return document;
+}
+
+RunHistory history_in(const JsonObject& object) {
+  RunHistory history;
+  history.ranked_by = object.text("ranked_by");
+  for_each_field(
+      history, [&](const char* key, int64_t& value) { value = count(object, key); },
+      [&](const char* key, std::optional<double>& value) {
+        if (object.has(key)) value = object.number(key);
+      });
+  return history;
 }
 
 }  // namespace
@@ -119,6 +161,7 @@ std::string to_json(const TrainerState& state) {
                 {"total_tokens", state.total_tokens},
                 {"skipped_steps", state.skipped_steps},
                 {"train_seconds", state.train_seconds},
+                {"history", history_json(state.history)},
                 {"identity", {{"fixed", state.identity.fixed}, {"free", state.identity.free}}},
                 {"files", state.files},
                 {"checksums", state.checksums}};
@@ -144,6 +187,8 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& file)
   // Absent in runs without loss scaling, which skip no steps, and in older files.
   if (object.has("skipped_steps")) state.skipped_steps = count(object, "skipped_steps");
   state.train_seconds = amount(object, "train_seconds");
+  // Absent in older files.
+  if (object.has("history")) state.history = history_in(object.object("history"));
   const JsonObject identity = object.object("identity");
   state.identity = {texts(identity.object("fixed")), texts(identity.object("free"))};
   const JsonObject files = object.object("files");

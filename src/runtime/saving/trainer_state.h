@@ -3,8 +3,10 @@
 // checksum of its contents, so that a number that was changed is noticed.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +22,29 @@ struct RunIdentity {
   std::map<std::string, std::string> free;
 
   bool operator==(const RunIdentity&) const = default;
+};
+
+// What a run has found out about itself: for the choice of its best checkpoint and an early end
+// (train/best_model.h), and for the guards that stop it (train/guards.h).
+struct RunHistory {
+  std::string ranked_by;                      // how evaluations are ranked; empty: they are not
+  std::optional<double> best_metric{};        // of all evaluations
+  int64_t worse_evaluations = 0;              // in a row that were no better, for an early end
+  std::optional<double> best_saved_metric{};  // of those after which a checkpoint was written
+  int64_t best_checkpoint = 0;                // the step of that one; 0: none
+  int64_t sound_checkpoint = 0;               // the newest that was written while all was well
+  std::optional<double> start_evaluation{};   // the loss before the first step
+  int64_t evaluations_above_start = 0;        // in a row
+  std::optional<double> first_loss{};         // of a step
+  std::optional<double> mean_loss{};          // of the last steps, a moving mean
+  std::optional<double> best_mean_loss{};
+  int64_t steps_above_best = 0;  // in a row, as the next two
+  int64_t steps_of_zero_loss = 0;
+  int64_t steps_of_zero_norm = 0;
+
+  // Steps of checkpoints that no limit removes.
+  std::array<int64_t, 2> kept_checkpoints() const { return {best_checkpoint, sound_checkpoint}; }
+  bool operator==(const RunHistory&) const = default;
 };
 
 struct TrainerState {
@@ -38,6 +63,7 @@ struct TrainerState {
   int64_t skipped_steps = 0;  // how many of the `step` steps changed nothing because their
                               // gradients were not finite
   double train_seconds = 0;
+  RunHistory history;
   RunIdentity identity;
   // The sizes in bytes of all other files of the checkpoint, and the checksum of checksums.json;
   // filled in by save_checkpoint.
