@@ -65,7 +65,7 @@ class LineReader {
   const models::ModelSource& model_;
   const text::Tokenizer* tokenizer_;
   text::RecordMapping mapping_;
-  std::vector<std::string> adapters_;         // the names of those that lines choose from
+  std::vector<std::string> adapters_;           // the names of those that lines choose from
   std::optional<engine::AnswerForms> forms_{};  // where there is a tokenizer
   std::optional<text::ChatTemplate> chat_{};    // opened when a conversation first needs it
   std::optional<engine::Ids> text_ends_{};      // the ids that end an answer
