@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -16,6 +17,9 @@ namespace snug::cli {
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
+
+constexpr std::array<std::string_view, 3> kKeysOfPlace{"output_dir", "overwrite_output_dir",
+                                                       "resume_from_checkpoint"};
 
 // "1.526 (1.415)": the last value and the least.
 std::string last_and_best(const RunSummary& run, std::string_view key) {
@@ -79,7 +83,9 @@ Rows recipe_differences(std::span<const RunSummary> runs) {
   for (const RunSummary& run : runs) {
     rows.front().push_back(run.name);
     for (const auto& [key, value] : run.recipe)
-      if (std::ranges::find(keys, key) == keys.end() && key != "output_dir") keys.push_back(key);
+      if (std::ranges::find(keys, key) == keys.end() &&
+          std::ranges::find(kKeysOfPlace, key) == kKeysOfPlace.end())
+        keys.push_back(key);
   }
   for (const std::string& key : keys) {
     std::vector<std::string> row = values_of(runs, key);

@@ -14,7 +14,8 @@ namespace snug::cli {
 // A row for each run, under a header.
 std::vector<std::vector<std::string>> run_table(std::span<const RunSummary> runs);
 // A row for each key whose value is not the same in all runs, under a header of their names; a key
-// that a recipe does not have is "-" there. The folder of a run is no difference.
+// that a recipe does not have is "-" there. Where a run is written, and how it was begun there, is
+// no difference.
 std::vector<std::vector<std::string>> recipe_differences(std::span<const RunSummary> runs);
 
 // The table as text, its columns as wide as they must be.

@@ -141,6 +141,7 @@ bool add_runs_in(const fs::path& folder, int levels, FoundRuns& found) {
   bool has_any = false;
   for (const fs::path& each : inner) {
     bool has_runs = false;
+    const size_t before = found.others.size();
     try {
       has_runs = is_run_folder(each) ? add_run(each, found)
                                      : levels > 1 && add_runs_in(each, levels - 1, found);
@@ -149,7 +150,9 @@ bool add_runs_in(const fs::path& folder, int levels, FoundRuns& found) {
       has_runs = true;
     }
     has_any = has_any || has_runs;
-    if (!has_runs) found.others.push_back(each.string());
+    if (has_runs) continue;
+    found.others.resize(before);  // what is in it is told with it
+    found.others.push_back(each.string());
   }
   return has_any;
 }

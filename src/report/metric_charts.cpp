@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::string_view kEvaluation = "eval_";
 constexpr int kColourOfEvaluation = 9;
+// Next to each other easily told apart.
+constexpr std::array kColoursOfLines{0, 2, 3, 5, 6, 9, 12, 7};
 // Fewer points than these show what they are without a smoothed line.
 constexpr size_t kSmoothedPoints = 20;
 constexpr double kShareOfWindow = 1.0 / 30;
@@ -50,6 +52,8 @@ KnownKey known_key(std::string_view key) {
   const auto found = std::ranges::find(kKnownKeys, key, &KnownKey::key);
   return found == kKnownKeys.end() ? KnownKey{key, key, 12} : *found;
 }
+
+int colour_of_line(size_t line) { return kColoursOfLines[line % kColoursOfLines.size()]; }
 
 bool is_of_evaluation(std::string_view key) { return key.starts_with(kEvaluation); }
 
@@ -143,7 +147,7 @@ void add_chart(std::string_view heading, std::vector<Line> lines, Page& page) {
 void add_training_chart(const std::string& key, std::span<const ChartedRun> runs, Page& page) {
   std::vector<Line> lines;
   for (size_t i = 0; i < runs.size(); ++i) {
-    const int colour = runs.size() > 1 ? static_cast<int>(i) : known_key(key).colour;
+    const int colour = runs.size() > 1 ? colour_of_line(i) : known_key(key).colour;
     const MetricsCurve* curve = runs[i].curves->find(key);
     if (curve == nullptr) continue;
     const MetricsCurve* evaluation =
@@ -165,9 +169,8 @@ void add_evaluation_charts(std::span<const ChartedRun> runs, Page& page) {
       const EvaluationKey key = evaluation_key(curve.key, sets);
       auto chart = std::ranges::find(charts, key.measure, &decltype(charts)::value_type::first);
       if (chart == charts.end()) chart = charts.insert(charts.end(), {key.measure, {}});
-      const int colour = runs.size() == 1 && key.set.empty()
-                             ? kColourOfEvaluation
-                             : static_cast<int>(chart->second.size() + (runs.size() == 1 ? 1 : 0));
+      const int colour = runs.size() == 1 && key.set.empty() ? kColourOfEvaluation
+                                                             : colour_of_line(chart->second.size());
       const std::string what = key.set.empty() && !sets.empty() ? "all sets" : key.set;
       chart->second.push_back(evaluation_line(curve, joined(runs[i].name, what), colour));
     }

@@ -50,9 +50,14 @@ double recent_step_seconds(const MetricsCurves& metrics) {
 
 void add_progress(const RunProgress& progress, const plan::PlanDocument& planned,
                   const MetricsCurves& metrics, Page& page) {
-  std::vector<Figure> figures{
-      {"state", progress.state},
-      {"step", fmt::format("{} of {}", metrics.last_step, progress.total_steps)}};
+  // An error is a sentence or more, and no figure.
+  constexpr size_t kShortState = 40;
+  std::vector<Figure> figures;
+  if (progress.state.size() > kShortState)
+    page.paragraph(progress.state);
+  else
+    figures.push_back({"state", progress.state});
+  figures.push_back({"step", fmt::format("{} of {}", metrics.last_step, progress.total_steps)});
   for (Figure& figure : loss_figures(metrics)) figures.push_back(std::move(figure));
   if (const double seconds = recent_step_seconds(metrics); seconds > 0) {
     figures.push_back({"a step", plan::readable_seconds(seconds)});

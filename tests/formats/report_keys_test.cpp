@@ -25,12 +25,15 @@ TEST(ReportTo, ObeysTensorBoard) {
 }
 
 TEST(ReportTo, ReportsNothingElse) {
-  for (const char* said :
-       {"", "report_to: none", "report_to: []", "report_to: [none]", "use_tensorboard: false"}) {
+  for (const char* said : {"", "report_to: none", "report_to: []", "report_to: [none]"}) {
     const Recipe recipe = recipe_of(said);
     EXPECT_FALSE(reports_to_tensorboard(recipe)) << said;
     EXPECT_TRUE(recipe.notes.empty()) << said << ": " << recipe.notes.front();
   }
+}
+
+TEST(ReportTo, TakesNoForNo) {
+  EXPECT_FALSE(reports_to_tensorboard(recipe_of("use_tensorboard: false")));
 }
 
 TEST(ReportTo, SaysInOneNoteWhatToUseInstead) {

@@ -118,6 +118,8 @@ TEST(Pages, OfARunThatGoesOnAreLoadedAgain) {
     EXPECT_TRUE(contains(html, part)) << part;
   progress.goes_on = false;
   EXPECT_FALSE(contains(page.unfinished(progress), "refresh"));
+  progress.state = "stopped: step 7: the loss is nan, and the run stopped without saving";
+  EXPECT_TRUE(contains(page.unfinished(progress), "<p>stopped: step 7"));
 }
 
 // Lines of steps come between those of evaluations, and are no gaps of their curves; nor are
