@@ -66,7 +66,9 @@ void add_verb(CLI::App& app, const VerbEntry& verb, std::deque<ParsedVerb>& pars
   entry.verb = &verb;
   entry.command = add_command(app, verb);
   entry.command->add_option("words", entry.words,
-                            "a recipe file, and settings of the form key=value");
+                            verb.takes_folders
+                                ? "folders, and settings of the form key=value"
+                                : "a recipe file, and settings of the form key=value");
   entry.command->add_flag("--json", entry.json, "print JSON on standard output");
   entry.command->footer(verb.help);
 }
@@ -97,7 +99,7 @@ int run(int argc, const char* const* argv) {
   }
   for (const ParsedVerb& entry : parsed) {
     if (!entry.command->parsed()) continue;
-    Request request = make_request(entry.words, entry.json);
+    Request request = make_request(entry.words, entry.json, entry.verb->takes_folders);
     request.keys = entry.verb->keys;
     require_keys_of(*entry.verb, request);
     require_launch_of(*entry.verb);

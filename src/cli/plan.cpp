@@ -27,9 +27,17 @@ namespace {
   }
 }
 
+// A run trains one adapter.
+void refuse_slots(const formats::Recipe& recipe) {
+  for (const char* key : {"adapters", "max_adapters", "max_adapter_rank"})
+    if (recipe.is_given(key))
+      recipe.fail(key, "is of inference, where requests choose adapters; plan it with mode=serve");
+}
+
 int plan_training(const Request& request) {
   const PlanningSession session(request);
   require_picture_file(session.recipe());
+  refuse_slots(session.recipe());
   plan::PlannedTraining planned = plan::assemble_training(
       session.inputs(),
       [&](const plan::Job& job) { return runtime::rehearse(job, session.target()); });

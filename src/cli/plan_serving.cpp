@@ -55,6 +55,13 @@ int64_t length_of_prompt(const plan::InferenceShape& shape) {
                                       : shape.capacity.decoder();
 }
 
+// The bytes of adapters that requests choose from.
+int64_t slot_bytes(const plan::PlannedServing& planned) {
+  int64_t bytes = 0;
+  for (const program::Tensor& tensor : plan::adapter_tensors(planned.job)) bytes += tensor.bytes();
+  return bytes;
+}
+
 nlohmann::ordered_json json_of(const plan::PlannedServing& planned) {
   const plan::InferenceShape& shape = planned.spec.shape;
   nlohmann::ordered_json json = {{"fits", true},
@@ -65,6 +72,11 @@ nlohmann::ordered_json json_of(const plan::PlannedServing& planned) {
                                  {"running_sequences", shape.sequences},
                                  {"prefill_tokens", shape.prefill_tokens},
                                  {"page_tokens", shape.page_tokens}};
+  if (const methods::LoraSlots& slots = planned.spec.slots; !slots.empty())
+    json["adapters"] = {{"slots", slots.slots},
+                        {"rank", slots.rank},
+                        {"modules", slots.modules.size()},
+                        {"bytes", slot_bytes(planned)}};
   for (const GroupLine& line : lines_of(planned))
     json["pools"].push_back({{"layers", name_of(line.pool.group)},
                              {"pages", line.pool.pages},
@@ -87,6 +99,10 @@ void print_serving(const plan::PlannedServing& planned) {
   for (const GroupLine& line : lines_of(planned))
     base::print("{:<20}{:>10}{:>16}{:>14}\n", name_of(line.pool.group), line.pool.pages,
                 line.token_bytes, plan::readable_bytes(line.tokens * line.token_bytes));
+  if (const methods::LoraSlots& slots = planned.spec.slots; !slots.empty())
+    base::print("\n{} adapter{} of at most rank {} in {} modules: {}\n", slots.slots,
+                slots.slots == 1 ? "" : "s", slots.rank, slots.modules.size(),
+                plan::readable_bytes(slot_bytes(planned)));
   base::print("\na page has {} tokens; all of the job takes {} of {}\n", shape.page_tokens,
               plan::readable_bytes(planned.document.device.report.peak_bytes),
               plan::readable_bytes(planned.document.device.capacity_bytes));

@@ -35,6 +35,11 @@ bool is_file(const std::string& word) {
   return std::filesystem::is_regular_file(word, error);
 }
 
+bool is_folder(const std::string& word) {
+  std::error_code error;
+  return std::filesystem::is_directory(word, error);
+}
+
 void set_file(Request& request, const std::string& word) {
   std::error_code error;
   if (!std::filesystem::exists(word, error))
@@ -102,12 +107,14 @@ formats::Recipe Request::recipe(std::span<const std::string_view> may_be_missing
   return std::move(reading.recipe);
 }
 
-Request make_request(const std::vector<std::string>& words, bool json) {
+Request make_request(const std::vector<std::string>& words, bool json, bool takes_folders) {
   Request request;
   request.json = json;
   for (const std::string& word : words)
-    if (word.find('=') != std::string::npos && !is_file(word))
+    if (word.find('=') != std::string::npos && !(takes_folders ? is_folder(word) : is_file(word)))
       add_override(request, word);
+    else if (takes_folders)
+      request.folders.push_back(word);
     else
       set_file(request, word);
   return request;

@@ -15,6 +15,7 @@ namespace snug::cli {
 struct Request {
   std::string recipe_file;             // no recipe file if empty
   std::vector<std::string> overrides;  // key=value, each key once
+  std::vector<std::string> folders;    // of a verb that takes folders in place of a recipe
   bool json = false;
   std::vector<std::string_view> keys;  // of the verb
 
@@ -28,7 +29,8 @@ struct Request {
 
 // Sorts words into the recipe file and the overrides. Where several words set the same key, under
 // its name or an alias, the last one counts, so that a command can be repeated with changes
-// appended. Throws UserError for two files and for a word that is neither.
-Request make_request(const std::vector<std::string>& words, bool json);
+// appended. Throws UserError for two files and for a word that is neither. `takes_folders`: words
+// that are no overrides are folders.
+Request make_request(const std::vector<std::string>& words, bool json, bool takes_folders = false);
 
 }  // namespace snug::cli

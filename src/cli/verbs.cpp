@@ -130,6 +130,17 @@ std::vector<VerbEntry> make_table() {
   table.push_back(
       with_recipe("train", "train a model in the memory that was planned", Verb::train, train));
   table.back().runs_on_ranks = true;
+  table.push_back(
+      {"runs",
+       "list the runs in folders, how they stand, and compare runs that are named",
+       {"output"},
+       "runs:\n"
+       "  FOLDER ...           folders of runs, or folders that hold some (default: "
+       "runs); several\n"
+       "                       folders of runs are compared: recipes and curves\n"
+       "  output=FILE.html     write the runs next to each other as an HTML page, too\n",
+       runs});
+  table.back().takes_folders = true;
 #ifdef SNUG_WITH_GENERATE
   table.push_back(with_recipe("generate", "continue a prompt, or each prompt of a file",
                               Verb::generate, generate));

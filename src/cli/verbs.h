@@ -26,6 +26,7 @@ struct VerbEntry {
   // Returns the exit code, 0 for success. Throws UserError.
   int (*run)(const Request& request);
   bool runs_on_ranks = false;  // runs as several processes that communicate
+  bool takes_folders = false;  // in place of a recipe file
 };
 
 // The verbs in the order in which a user meets them.
@@ -45,6 +46,7 @@ int train(const Request& request);
 int search(const Request& request);
 int explain(const Request& request);
 int models(const Request& request);
+int runs(const Request& request);
 int tokenize(const Request& request);
 int quantize(const Request& request);
 int dequantize(const Request& request);

@@ -61,6 +61,14 @@ std::optional<int64_t> CachedForward::enter(int64_t sequence, const EnteringSequ
   return std::nullopt;
 }
 
+bool CachedForward::promise(int64_t sequence, int64_t tokens) {
+  int64_t& promised = promised_[static_cast<size_t>(sequence)];
+  if (tokens <= promised) return true;
+  if (!pages(TokenStream::decoder).promise(sequence, tokens)) return false;
+  promised = tokens;
+  return true;
+}
+
 bool CachedForward::can_ever_enter(const models::SequenceGrowth& growth,
                                    int64_t encoder_tokens) const {
   if (!pages(TokenStream::decoder).can_ever_enter(growth)) return false;

@@ -53,6 +53,9 @@ class CachedForward {
                                std::optional<int64_t> encoder_tokens = {});
   // Whether it could where there is no other.
   bool can_ever_enter(const models::SequenceGrowth& growth, int64_t encoder_tokens) const;
+  // Lets a sequence grow to so many tokens. False, with nothing done, where the pages cannot be
+  // promised that it may need.
+  bool promise(int64_t sequence, int64_t tokens);
   // Whether it would share more if it waited until another has been read.
   bool is_being_read(const EnteringSequence& entering) const {
     return pages(base::TokenStream::decoder).is_being_read(entering);

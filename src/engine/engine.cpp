@@ -53,9 +53,12 @@ struct Engine::State {
 
   void check(const Request& request) const;
   void check_pages(const Request& request) const;
+  int64_t promised_tokens(const OpenAnswer& answer) const;
   std::optional<int64_t> enter(RequestId request, int64_t sequence);
   void end(RequestId request, Finish finish);
   void close(RequestId request);
+  void make_room(std::vector<ScheduledRun::Answering>& answering);
+  void preempt_latest();
   void tell();
   void read(const std::vector<PromptPart>& parts);
   void answer(const std::vector<ScheduledRun::Answering>& answering);
@@ -78,7 +81,7 @@ struct Engine::State {
 
 void Engine::State::check(const Request& request) const {
   check_request(request, model, forward.shape());
-  check_adapter(request, options.adapters);
+  check_adapter(request.adapter, options.adapters);
   if (!request.end.texts.empty() && options.tokenizer == nullptr)
     base::throw_user_error(
         "a stop text is compared with text, but there is no tokenizer; give the ids that end an "
@@ -88,7 +91,9 @@ void Engine::State::check(const Request& request) const {
 
 void Engine::State::check_pages(const Request& request) const {
   const int64_t prompt = std::ssize(read_by_decoder(request.prompt, model));
-  const models::SequenceGrowth growth{prompt, prompt + request.max_new_tokens - 1};
+  const int64_t tokens = prompt + request.max_new_tokens - 1;
+  // One that is preempted reads its answer too.
+  const models::SequenceGrowth growth{options.expected_new_tokens ? tokens : prompt, tokens};
   const int64_t encoder_tokens = model.has_encoder() ? std::ssize(request.prompt) : 0;
   if (forward.can_ever_enter(growth, encoder_tokens)) return;
   base::throw_user_error(
@@ -99,12 +104,21 @@ void Engine::State::check_pages(const Request& request) const {
       forward.shape().page_tokens);
 }
 
-// Lets a request in with the pages of the longest answer that it may give, unless what it begins
-// with is just being read: then it waits for that.
+// The tokens for which a request has its pages when it enters. One that has been preempted gets a
+// page more at least, so that it does not leave at once.
+int64_t Engine::State::promised_tokens(const OpenAnswer& answer) const {
+  const int64_t most = answer.most_tokens();
+  if (!options.expected_new_tokens) return most;
+  const int64_t least = std::ssize(answer.decoder_ids()) + forward.shape().page_tokens - 1;
+  return std::min(most, std::max(answer.tokens_with(*options.expected_new_tokens), least));
+}
+
+// Lets a request in if there are pages, unless what it begins with is just being read: then it
+// waits for that.
 std::optional<int64_t> Engine::State::enter(RequestId request, int64_t sequence) {
   const OpenAnswer& answer = open.at(request)->answer;
   const EnteringSequence entering{.prompt = answer.decoder_ids(),
-                                  .promised_tokens = answer.most_tokens(),
+                                  .promised_tokens = promised_tokens(answer),
                                   .adapter = adapter_of(answer),
                                   .shares = !model.has_encoder()};
   if (forward.is_being_read(entering)) return std::nullopt;
@@ -140,6 +154,24 @@ void Engine::State::end(RequestId request, Finish finish) {
 void Engine::State::close(RequestId request) {
   if (const auto sequence = scheduler.remove(request)) forward.release(*sequence);
   open.erase(request);
+}
+
+// Sees to it that each has a page for its next token. Where there is none, those that arrived last
+// leave, be they read or answering.
+void Engine::State::make_room(std::vector<ScheduledRun::Answering>& answering) {
+  for (size_t i = 0; i < answering.size(); ++i)
+    while (i < answering.size() &&
+           !forward.promise(answering[i].sequence, forward.length(answering[i].sequence) + 1)) {
+      if (answering.back().request == scheduler.latest()) answering.pop_back();
+      preempt_latest();
+    }
+}
+
+void Engine::State::preempt_latest() {
+  OpenAnswer& answer = open.at(scheduler.latest())->answer;
+  answer.read_again();
+  forward.release(scheduler.preempt_latest(std::ssize(answer.decoder_ids())));
+  times.preemptions += 1;
 }
 
 void Engine::State::tell() {
@@ -234,7 +266,8 @@ bool Engine::step() {
   state.tell();
   for (const RequestId request : state.scheduler.expired(now()))
     state.end(request, Finish::deadline);
-  const ScheduledRun run = state.scheduler.next();
+  ScheduledRun run = state.scheduler.next();
+  state.make_room(run.answering);
   state.is_running = true;
   if (!run.parts.empty()) state.read(run.parts);
   if (!run.answering.empty()) state.answer(run.answering);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,12 +26,19 @@ struct EngineTimes {
   int64_t known_tokens = 0;  // of prompts: they were not read, since others had begun alike
   int64_t decode_tokens = 0;
   int64_t decode_runs = 0;
+  int64_t preemptions = 0;
 };
 
 struct EngineOptions {
   const text::Tokenizer* tokenizer = nullptr;  // without one there is no text
   std::function<Seconds()> clock{};            // for deadlines; empty: the steady clock
   std::vector<std::string> adapters{};         // the names of those in the job's slots, in order
+  // For how many new tokens a request has its pages promised when it enters. Nothing: for all that
+  // it may give, so that nobody who has entered is disturbed. Fewer let more requests run side by
+  // side where few answers are as long as they may be. Where pages run short, the request that
+  // arrived last is preempted: it waits again, and goes on by reading its prompt and its answer so
+  // far. Its draws stay the same, so its tokens do, up to rounding.
+  std::optional<int64_t> expected_new_tokens{};
 };
 
 // Adds to an answer what an event tells.

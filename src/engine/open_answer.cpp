@@ -17,6 +17,7 @@ OpenAnswer::OpenAnswer(RequestId id, Request request, const models::ModelConfig&
       decoder_ids_(read_by_decoder(request_.prompt, model)),
       penalties_(request_.sampling),
       sampler_(request_.sampling) {
+  if (request_.form != nullptr) mask_.emplace(request_.form, request_.end.ids);
   // An encoder-decoder's answer is a text of its own and does not continue the prompt.
   if (tokenizer != nullptr)
     text_.emplace(*tokenizer,
@@ -28,6 +29,11 @@ std::span<const int32_t> OpenAnswer::encoder_ids() const {
   return has_encoder_ ? std::span(request_.prompt) : std::span<const int32_t>();
 }
 
+void OpenAnswer::read_again() {
+  read_again_ = decoder_ids_;
+  read_again_.insert(read_again_.end(), ids_.begin(), ids_.end());
+}
+
 AnswerEvent OpenAnswer::take(const CachedForward& forward, int64_t sequence) {
   AnswerEvent event{.request = id_};
   const int32_t id = choose(forward, sequence, event);
@@ -35,7 +41,8 @@ AnswerEvent OpenAnswer::take(const CachedForward& forward, int64_t sequence) {
   ids_.push_back(id);
   const AnswerEnd& end = request_.end;
   if (text_) event.text = text_->push(id);
-  if ((text_ && text_->has_ended()) || std::ranges::find(end.ids, id) != end.ids.end())
+  const bool is_whole = mask_ && !mask_->accept(id);
+  if (is_whole || (text_ && text_->has_ended()) || std::ranges::find(end.ids, id) != end.ids.end())
     event.finish = Finish::stop;
   else if (std::ssize(ids_) >= request_.max_new_tokens)
     event.finish = Finish::length;
@@ -55,7 +62,8 @@ int32_t OpenAnswer::choose(const CachedForward& forward, int64_t sequence, Answe
     return sampler_.pick({likeliest.logits.first(count), likeliest.ids.first(count)}, draw);
   }
   const std::span<const float> logits = forward.logits(sequence);
-  const int32_t id = sampler_.pick(penalties_.applied(logits, {decoder_ids_, ids_}), draw);
+  const std::span<const float> penalized = penalties_.applied(logits, {decoder_ids_, ids_});
+  const int32_t id = sampler_.pick(mask_ ? mask_->applied(penalized) : penalized, draw);
   if (request_.log_probabilities) tell_probabilities(logits, id, event);
   return id;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/answer_mask.h"
 #include "engine/answer_text.h"
 #include "engine/cached_forward.h"
 #include "engine/penalties.h"
@@ -24,14 +25,22 @@ class OpenAnswer {
   OpenAnswer(RequestId id, Request request, const models::ModelConfig& model,
              const text::Tokenizer* tokenizer);
 
-  // What the decoder reads before the next token where nothing of it is cached, and the encoder,
-  // which may have none.
-  std::span<const int32_t> decoder_ids() const { return decoder_ids_; }
+  // What the decoder reads when the request enters, and the encoder, which may have none.
+  std::span<const int32_t> decoder_ids() const {
+    return read_again_.empty() ? decoder_ids_ : read_again_;
+  }
   std::span<const int32_t> encoder_ids() const;
   int32_t last_id() const { return ids_.back(); }
   // The most tokens that have keys and values: the last new one has none.
-  int64_t most_tokens() const { return std::ssize(decoder_ids_) + request_.max_new_tokens - 1; }
+  int64_t most_tokens() const { return tokens_with(request_.max_new_tokens); }
+  // The tokens that have keys and values when so many are new.
+  int64_t tokens_with(int64_t new_tokens) const {
+    return std::ssize(decoder_ids_) + new_tokens - 1;
+  }
   const std::string& adapter() const { return request_.adapter; }
+
+  // The request enters again, and the decoder reads the answer so far too.
+  void read_again();
 
   // Chooses the next token from what the last run gave for its sequence.
   AnswerEvent take(const CachedForward& forward, int64_t sequence);
@@ -47,6 +56,8 @@ class OpenAnswer {
   bool has_encoder_;
   Ids decoder_ids_;
   Ids ids_;  // the new ones
+  Ids read_again_;
+  std::optional<AnswerMask> mask_;
   Penalties penalties_;
   Sampler sampler_;
   std::optional<AnswerText> text_;

@@ -4,12 +4,14 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/answer_text.h"
 #include "engine/sampling.h"
+#include "text/grammar/token_mask.h"
 
 namespace snug::engine {
 
@@ -34,12 +36,15 @@ struct Request {
   // alone; nothing: none.
   std::optional<int64_t> log_probabilities{};
   std::optional<Seconds> deadline{};  // what is not finished by then ends as it is
+  // What the whole answer follows, with the engine's vocabulary; nothing: any answer. Requests may
+  // share it.
+  std::shared_ptr<text::TokenGrammar> form{};
   // Distinguishes several answers to one prompt: draws are of (seed, sample, token).
   int64_t sample = 0;
 };
 
 enum class Finish : uint8_t {
-  stop,       // an id or a text that ends an answer
+  stop,       // an id or a text that ends an answer, or its form is complete
   length,     // max_new_tokens
   cancelled,  // by cancel()
   deadline,

@@ -63,7 +63,7 @@ void check_candidates(const Request& request, const plan::InferenceShape& shape)
   if (shape.candidates == 0 || (asked > 0 && asked <= shape.candidates)) return;
   base::throw_user_error(
       "the sampling asks for {} tokens, and the programs look for the {} likeliest: plan with the "
-      "temperature, top_k, penalties and log-probabilities that are asked for",
+      "temperature, top_k, penalties, form and log-probabilities that are asked for",
       asked > 0 ? fmt::format("the {} likeliest", asked) : "all", shape.candidates);
 }
 
@@ -77,7 +77,8 @@ Ids read_by_decoder(const Ids& prompt, const models::ModelConfig& model) {
 }
 
 int64_t candidates_of(const Request& request) {
-  return request.log_probabilities ? 0 : candidates_of(request.sampling);
+  const bool needs_row = request.log_probabilities || request.form != nullptr;
+  return needs_row ? 0 : candidates_of(request.sampling);
 }
 
 plan::InferenceShape shape_for(std::span<const Request> requests, int64_t batch,
@@ -136,14 +137,14 @@ void check_request(const Request& request, const models::ModelConfig& model,
   check_candidates(request, shape);
 }
 
-void check_adapter(const Request& request, std::span<const std::string> adapters) {
-  if (request.adapter.empty() || std::ranges::count(adapters, request.adapter) > 0) return;
+void check_adapter(const std::string& adapter, std::span<const std::string> adapters) {
+  if (adapter.empty() || std::ranges::count(adapters, adapter) > 0) return;
   if (adapters.empty())
     base::throw_user_error(
         "the adapter '{}' is asked for, and none is loaded that requests choose from; give "
         "adapters={}=FOLDER",
-        request.adapter, request.adapter);
-  base::throw_user_error("there is no adapter '{}'; there {} {}", request.adapter,
+        adapter, adapter);
+  base::throw_user_error("there is no adapter '{}'; there {} {}", adapter,
                          adapters.size() == 1 ? "is" : "are", fmt::join(adapters, ", "));
 }
 

@@ -28,7 +28,7 @@ int64_t candidates_of(const Request& request);
 void check_request(const Request& request, const models::ModelConfig& model,
                    const plan::InferenceShape& shape);
 
-// Throws UserError for an adapter that is none of these.
-void check_adapter(const Request& request, std::span<const std::string> adapters);
+// Throws UserError for an adapter that is none of these; empty: none is asked for.
+void check_adapter(const std::string& adapter, std::span<const std::string> adapters);
 
 }  // namespace snug::engine

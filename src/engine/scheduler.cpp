@@ -46,6 +46,22 @@ std::optional<int64_t> Scheduler::remove(RequestId request) {
   return sequence;
 }
 
+RequestId Scheduler::latest() const {
+  SNUG_CHECK(!inside_.empty(), "nobody is inside");
+  return inside_.rbegin()->first;
+}
+
+int64_t Scheduler::preempt_latest(int64_t tokens) {
+  const auto one = inside_.find(latest());
+  const int64_t sequence = one->second.sequence;
+  Demand demand = std::move(one->second.demand);
+  demand.tokens = tokens;
+  waiting_.emplace_hint(waiting_.begin(), one->first, std::move(demand));
+  free_sequences_.insert(sequence);
+  inside_.erase(one);
+  return sequence;
+}
+
 std::vector<RequestId> Scheduler::expired(Seconds now) const {
   std::vector<RequestId> requests;
   for (const auto& [deadline, request] : deadlines_) {

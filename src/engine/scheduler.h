@@ -10,6 +10,8 @@
 // 3. While some are read and others answer, the two take turns: one chunk, then one token for
 //    each that answers. So those who answer wait for one chunk at most, however long a prompt is.
 // 4. The place of one that leaves is free for the next one at once.
+// 5. Who is preempted, because pages run short, is always the one inside that arrived last. So the
+//    order of arrival stays that of entering, and the first of all always goes on.
 #pragma once
 
 #include <cstdint>
@@ -80,6 +82,12 @@ class Scheduler {
   // Removes a request at any moment, waiting or inside. Returns the place that it had, which the
   // caller empties before next().
   std::optional<int64_t> remove(RequestId request);
+
+  // The request inside that arrived last. Requires one.
+  RequestId latest() const;
+  // Sends that one back to those that wait, before all of them. When it enters again it reads so
+  // many tokens. Returns the place that it had, which the caller empties before next().
+  int64_t preempt_latest(int64_t tokens);
 
   // The requests whose deadlines have come, the earliest first.
   std::vector<RequestId> expired(Seconds now) const;

@@ -44,6 +44,8 @@ class Session {
     prompt_ = recipe.ids.empty() ? recipe_prompt(recipe, *tokenizer_, model_.config.has_encoder())
                                  : recipe_ids(recipe, model_.config);
     end_ = end_of_answer();
+    if (tokenizer_) forms_.emplace(*tokenizer_);
+    form_ = recipe_form(recipe, forms_ ? &*forms_ : nullptr);
   }
 
   void run(bool json) {
@@ -75,7 +77,9 @@ class Session {
             .max_new_tokens = new_tokens(recipe_, model_.config, std::ssize(prompt_)),
             .sampling = recipe_sampling(recipe_),
             .end = end_,
-            .log_probabilities = recipe_log_probabilities(recipe_)};
+            .log_probabilities = recipe_log_probabilities(recipe_),
+            .deadline = {},
+            .form = form_};
   }
 
   // A stop text that is a special token, which decoded text does not show, stops by its id.
@@ -119,6 +123,8 @@ class Session {
   std::optional<text::Tokenizer> tokenizer_;
   engine::Ids prompt_;
   engine::AnswerEnd end_;
+  std::optional<engine::AnswerForms> forms_;
+  engine::AnswerForms::Form form_;
   std::vector<std::vector<engine::TokenLogProbability>> likeliest_;
 };
 
@@ -126,6 +132,10 @@ class Session {
 
 int generate(const formats::Recipe& recipe, bool json) {
   if (!recipe.prompts.empty()) return answer_prompts(recipe, json);
+  if (!recipe.adapters.empty())
+    recipe.fail("adapters",
+                "are chosen by the lines of a file of prompts and in a chat; for one prompt give "
+                "adapter=FOLDER");
   if (!recipe.output.empty())
     recipe.fail("output", "is the file of answers to a file of prompts; give prompts=FILE too");
   Session(recipe).run(json);

@@ -21,6 +21,17 @@ std::optional<int64_t> recipe_log_probabilities(const formats::Recipe& recipe) {
   return recipe.logprobs < 0 ? std::nullopt : std::optional(recipe.logprobs);
 }
 
+engine::AnswerForms::Form recipe_form(const formats::Recipe& recipe, engine::AnswerForms* forms) {
+  if (recipe.regex.empty()) return nullptr;
+  if (forms == nullptr)
+    recipe.fail("regex", "is matched with text, but the model folder has no tokenizer");
+  try {
+    return forms->regex(recipe.regex);
+  } catch (const base::UserError& error) {
+    recipe.fail("regex", error.what());
+  }
+}
+
 engine::AnswerEnd answer_end(std::vector<int32_t> ids, const std::vector<std::string>& texts,
                              const text::Tokenizer* tokenizer) {
   if (tokenizer != nullptr)

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/answer_forms.h"
 #include "engine/request.h"
 #include "formats/recipe/recipe.h"
 #include "models/config/config.h"
@@ -18,6 +19,10 @@ engine::SamplingOptions recipe_sampling(const formats::Recipe& recipe);
 
 // Nothing where the recipe asks for no log-probabilities.
 std::optional<int64_t> recipe_log_probabilities(const formats::Recipe& recipe);
+
+// The form that the recipe holds answers to; null where it names none. `forms`: null where the
+// model has no tokenizer. Throws UserError.
+engine::AnswerForms::Form recipe_form(const formats::Recipe& recipe, engine::AnswerForms* forms);
 
 // These ids and texts. A text that is a special token, which decoded text does not show, stops by
 // its id. `tokenizer`: null where there is no text.

@@ -36,6 +36,13 @@ std::optional<FolderLock> FolderLock::take(const fs::path& folder) {
   return lock;
 }
 
+bool FolderLock::is_taken(const fs::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  const FolderLock shared(folder, descriptor);
+  return ::flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 FolderLock::FolderLock(FolderLock&& other) noexcept
     : path_(std::move(other.path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),

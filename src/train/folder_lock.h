@@ -13,6 +13,10 @@ class FolderLock {
   // Nothing when another process holds the folder. Throws UserError when it cannot be opened.
   static std::optional<FolderLock> take(const std::filesystem::path& folder);
 
+  // Whether a run holds the folder now. A run that takes it in the same few microseconds would be
+  // refused; false where the folder cannot be opened.
+  static bool is_taken(const std::filesystem::path& folder);
+
   FolderLock(FolderLock&& other) noexcept;
   FolderLock& operator=(FolderLock&& other) noexcept;
   FolderLock(const FolderLock&) = delete;

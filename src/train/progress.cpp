@@ -1,50 +1,78 @@
 #include "train/progress.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "base/console.h"
+#include "train/progress_line.h"
 
 namespace snug::train {
 namespace {
 
-constexpr int kBarWidth = 24;
-// The measures of an objective that its users look at; metrics.jsonl has the rest.
-constexpr std::string_view kShownMeasures = "rewards/";
+// A line that moves more often than this cannot be read.
+constexpr std::chrono::milliseconds kBetweenMoves{100};
 
-// JSON has no NaN or infinity; a number that is none becomes null.
-char* number(char* out, char* end, double value) {
-  if (!std::isfinite(value)) return fmt::format_to_n(out, end - out, "null").out;
-  return fmt::format_to_n(out, end - out, "{}", value).out;
+int64_t terminal_columns() {
+  constexpr int64_t kUsual = 80;
+  struct winsize size = {};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
 }
 
 }  // namespace
 
-Progress::Progress(int64_t first_step, int64_t total_steps)
+Progress::Progress(int64_t first_step, int64_t total_steps, double planned_step_seconds)
     : first_step_(first_step),
       total_steps_(total_steps),
+      planned_step_seconds_(planned_step_seconds),
       terminal_(::isatty(STDERR_FILENO) != 0),
-      start_(std::chrono::steady_clock::now()) {}
+      start_(Clock::now()),
+      shown_(start_ - kBetweenMoves) {}
 
-void Progress::show(const StepMetrics& metrics) const {
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
+double Progress::seconds_left(const StepMetrics& metrics) const {
+  const std::chrono::duration<double> elapsed = Clock::now() - start_;
   const auto done = static_cast<double>(metrics.step - first_step_);
-  const auto left = static_cast<double>(total_steps_ - metrics.step);
-  const auto eta = static_cast<int64_t>(std::llround(elapsed.count() / done * left));
+  return elapsed.count() / done * static_cast<double>(total_steps_ - metrics.step);
+}
+
+void Progress::show(const StepMetrics& metrics, bool is_logged) {
+  if (terminal_)
+    show_moving(metrics, is_logged);
+  else if (is_logged)
+    show_plain(metrics);
+}
+
+void Progress::show_moving(const StepMetrics& metrics, bool is_logged) {
+  constexpr double kNewest = 0.1;
+  recent_step_seconds_ +=
+      (recent_step_seconds_ > 0 ? kNewest : 1) * (metrics.step_seconds - recent_step_seconds_);
+  const bool is_last = metrics.step == total_steps_;
+  const Clock::time_point now = Clock::now();
+  if (!is_last && !is_logged && now - shown_ < kBetweenMoves) return;
+  shown_ = now;
+  const ProgressState state{
+      .total_steps = total_steps_,
+      .seconds_left = seconds_left(metrics),
+      .planned_share = recent_step_seconds_ > 0 ? planned_step_seconds_ / recent_step_seconds_ : 0};
+  std::array<char, 1024> buffer{};
+  constexpr std::string_view kClear = "\r\x1b[2K";
+  char* const begin = kClear.copy(buffer.data(), kClear.size()) + buffer.data();
+  // A line as wide as the terminal would leave the cursor in the next one.
+  const std::string_view line = progress_line(metrics, state, terminal_columns() - 1,
+                                              {begin, buffer.size() - kClear.size() - 1});
+  size_t size = kClear.size() + line.size();
+  if (is_last) buffer[size++] = '\n';
+  base::write_to_console({buffer.data(), size});
+}
+
+void Progress::show_plain(const StepMetrics& metrics) const {
+  const int64_t eta = std::llround(seconds_left(metrics));
   std::array<char, 512> line{};
   char* out = line.data();
   char* const end = out + line.size() - 1;
-  if (terminal_) {
-    const auto filled =
-        static_cast<int>(kBarWidth * metrics.step / std::max<int64_t>(1, total_steps_));
-    out = fmt::format_to_n(out, end - out, "\r\x1b[2K{:━<{}}{:·<{}} ", "", filled, "",
-                           kBarWidth - filled)
-              .out;
-  }
   out = fmt::format_to_n(out, end - out, "step {}/{} loss {:.4f} ", metrics.step, total_steps_,
                          metrics.loss)
             .out;
@@ -60,11 +88,11 @@ void Progress::show(const StepMetrics& metrics) const {
                            metrics.skipped_steps)
               .out;
   for (size_t i = 0; i < metrics.measure_names.size(); ++i)
-    if (metrics.measure_names[i].starts_with(kShownMeasures) && !std::isnan(metrics.measures[i]))
+    if (is_shown_measure(metrics, i))
       out = fmt::format_to_n(out, end - out, " {} {:.4f}", metrics.measure_names[i],
                              metrics.measures[i])
                 .out;
-  if (!terminal_ || metrics.step == total_steps_) *out++ = '\n';
+  *out++ = '\n';
   base::write_to_console({line.data(), static_cast<size_t>(out - line.data())});
 }
 
@@ -72,35 +100,6 @@ void Progress::note(std::string_view line) const {
   if (terminal_) base::write_to_console("\r\x1b[2K");
   base::write_to_console(line);
   base::write_to_console("\n");
-}
-
-std::string_view to_json(const StepMetrics& metrics, char* buffer, int64_t size) {
-  char* out = buffer;
-  char* const end = buffer + size;
-  const auto field = [&](std::string_view name, double value) {
-    out = fmt::format_to_n(out, end - out, "{}\"{}\":", out == buffer ? '{' : ',', name).out;
-    out = number(out, end, value);
-  };
-  out = fmt::format_to_n(out, end - out, "{{\"step\":{}", metrics.step).out;
-  field("epoch", metrics.epoch);
-  field("loss", metrics.loss);
-  if (metrics.aux_loss) field("aux_loss", *metrics.aux_loss);
-  field("grad_norm", metrics.grad_norm);
-  field("learning_rate", metrics.learning_rate);
-  if (metrics.loss_scale) {
-    field("loss_scale", *metrics.loss_scale);
-    field("skipped_steps", static_cast<double>(metrics.skipped_steps));
-  }
-  for (size_t i = 0; i < metrics.measure_names.size(); ++i)
-    if (!std::isnan(metrics.measures[i]))
-      field(metrics.measure_names[i], static_cast<double>(metrics.measures[i]));
-  field("tokens_per_second", metrics.tokens_per_second);
-  field("step_seconds", metrics.step_seconds);
-  out = fmt::format_to_n(out, end - out,
-                         ",\"tokens\":{},\"trained_tokens\":{},\"resident_bytes\":{}}}",
-                         metrics.tokens, metrics.trained_tokens, metrics.resident_bytes)
-            .out;
-  return {buffer, static_cast<size_t>(out - buffer)};
 }
 
 }  // namespace snug::train

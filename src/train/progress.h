@@ -1,58 +1,38 @@
-// What a user sees while a run goes: a progress bar on a terminal, plain lines in a log. One line a
-// logged step, with the words users know.
+// What a user sees while a run goes: one line that moves on a terminal, plain lines in a log. One
+// line a logged step, with the words users know.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstdint>
-#include <optional>
-#include <span>
 #include <string_view>
+
+#include "train/step_metrics.h"
 
 namespace snug::train {
 
-// One optimizer step as it is logged: metrics.jsonl, the terminal and the log show the same.
-struct StepMetrics {
-  int64_t step = 0;
-  double epoch = 0;
-  double loss = 0;
-  // The loss that balances experts, without its factor, with which `loss` has it.
-  std::optional<double> aux_loss{};
-  double grad_norm = 0;
-  // These come with loss scaling: the scale of the next step, and the steps so far that were
-  // skipped.
-  std::optional<double> loss_scale{};
-  int64_t skipped_steps = 0;
-  double learning_rate = 0;
-  int64_t tokens = 0;          // of documents, without padding
-  int64_t trained_tokens = 0;  // that carried loss
-  double step_seconds = 0;
-  double tokens_per_second = 0;
-  int64_t resident_bytes = 0;
-  // What the objective measures next to the loss, by its names; what is no number, a mean over
-  // none, is not reported.
-  static constexpr size_t kMostMeasures = 12;
-  std::span<const std::string_view> measure_names{};
-  std::array<float, kMostMeasures> measures{};
-};
-
 class Progress {
  public:
-  // `first_step` steps were done before this process began.
-  Progress(int64_t first_step, int64_t total_steps);
-  // Shows a step; finishes the line of the bar when `total_steps` is reached. No heap allocation.
-  void show(const StepMetrics& metrics) const;
-  // A line of its own, above the bar.
+  // `first_step` steps were done before this process began. `planned_step_seconds`: 0: unknown.
+  Progress(int64_t first_step, int64_t total_steps, double planned_step_seconds = 0);
+  // Shows a step: in a log where it `is_logged`, on a terminal also others, some times a second.
+  // Finishes the line that moves when `total_steps` is reached. No heap allocation.
+  void show(const StepMetrics& metrics, bool is_logged = true);
+  // A line of its own, above the one that moves.
   void note(std::string_view line) const;
 
  private:
+  using Clock = std::chrono::steady_clock;
+  double seconds_left(const StepMetrics& metrics) const;
+  void show_moving(const StepMetrics& metrics, bool is_logged);
+  void show_plain(const StepMetrics& metrics) const;
+
   int64_t first_step_;
   int64_t total_steps_;
+  double planned_step_seconds_;
   bool terminal_;
-  std::chrono::steady_clock::time_point start_;
+  Clock::time_point start_;
+  Clock::time_point shown_;         // the last time that the line moved
+  double recent_step_seconds_ = 0;  // a mean in which later steps weigh more; 0: none yet
 };
-
-// The metrics as one JSON object, into a caller's buffer; returns the text.
-std::string_view to_json(const StepMetrics& metrics, char* buffer, int64_t size);
 
 }  // namespace snug::train

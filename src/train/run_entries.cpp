@@ -17,6 +17,7 @@
 #include "formats/folder/file_list.h"
 #include "formats/recipe/method_keys.h"
 #include "runtime/saving/checkpoint_folders.h"
+#include "train/tensorboard_log.h"
 
 namespace snug::train {
 namespace {
@@ -35,7 +36,8 @@ bool is_one_of(const Names& names, const std::string& name) {
 
 // What a run writes before its first checkpoint.
 bool is_early_file(const std::string& name) {
-  return is_one_of(kEarlyFiles, name) || RunFolder::is_rank_log(name);
+  return is_one_of(kEarlyFiles, name) || RunFolder::is_rank_log(name) ||
+         TensorBoardLog::is_event_file(name);
 }
 
 bool is_file_of_run(const std::string& name) {

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/seconds_since.h"
 #include "formats/recipe/guard_keys.h"
+#include "formats/recipe/report_keys.h"
 #include "methods/objective.h"
 #include "models/config/config.h"
 #include "plan/document/measured.h"
@@ -46,6 +47,7 @@
 #include "train/run_identity.h"
 #include "train/run_length.h"
 #include "train/stop_signal.h"
+#include "train/tensorboard_log.h"
 #include "train/trainer.h"
 
 namespace snug::train {
@@ -334,10 +336,19 @@ class Run {
 
   int64_t steps_in(double said) const { return formats::steps_in(said, length_.steps); }
 
+  // A line of metrics was written.
+  void follow(std::string_view line) {
+    report_->follow();
+    if (tensorboard_) tensorboard_->add(line);
+  }
+
   // What ended a run too early stands on its page too.
   TrainerOutcome train_and_report(const StopSignal& signal) {
     if (!ranks_.is_first()) return train(signal);
     report_.emplace(*planned_, folder_.path, length_.steps);
+    if (formats::reports_to_tensorboard(recipe_))
+      tensorboard_.emplace(folder_.path, formats::to_yaml(recipe_),
+                           folder_.goes_on ? std::optional(state_.step + 1) : std::nullopt);
     try {
       return train(signal);
     } catch (const base::UserError& error) {
@@ -367,7 +378,7 @@ class Run {
                                  .lock = folder_.lock ? &*folder_.lock : nullptr,
                                  .ranks = &ranks_,
                                  .on_warm = [this] { say_outside("two steps"); },
-                                 .on_record = [this](std::string_view) { report_->follow(); }};
+                                 .on_record = [this](std::string_view line) { follow(line); }};
     BatchLoader training(data_.training->rows, planned_->spec.rows, planned_->spec.row_tokens,
                          session_.executor(), data_.training->reference);
     std::optional<Evaluation> evaluation;
@@ -378,7 +389,7 @@ class Run {
     if (ranks_.is_first())
       metrics.emplace(folder_.goes_on ? resume_metrics(path, state_.step)
                                       : formats::JsonLines::create(path));
-    Progress progress(state_.step, length_.steps);
+    Progress progress(state_.step, length_.steps, planned_->document.step_seconds);
     Trainer trainer(options, session_.executor(), training, evaluation ? &*evaluation : nullptr,
                     metrics ? &*metrics : nullptr, ranks_.is_first() ? &progress : nullptr);
     return trainer.run(state_, signal.requested());
@@ -512,7 +523,9 @@ class Run {
   runtime::Session session_;
   plan::Measured measured_;
   runtime::TrainerState state_;
-  std::optional<LiveReport> report_;  // of the first rank, once it trains
+  // Of the first rank, once it trains.
+  std::optional<LiveReport> report_;
+  std::optional<TensorBoardLog> tensorboard_;
 };
 
 }  // namespace

@@ -367,9 +367,9 @@ void Trainer::record_unwritten() {
 void Trainer::log(const StepMetrics& metrics) {
   std::array<char, kLineBytes> buffer{};
   record(to_json(metrics, buffer.data(), buffer.size()));
-  const bool is_shown =
+  const bool is_logged =
       due(metrics.step, options_.logging_steps) || metrics.step == options_.total_steps;
-  if (is_shown && progress_ != nullptr) progress_->show(metrics);
+  if (progress_ != nullptr) progress_->show(metrics, is_logged);
 }
 
 void Trainer::watch(const StepMetrics& metrics, runtime::TrainerState& state) const {

@@ -51,7 +51,8 @@ std::vector<Form> forms() {
       {"bias",
        {.heads = 4, .kv_heads = 2, .head_dim = 16, .relative_bias = true, .max_distance = 128},
        32},
-      {"wide", {.heads = 2, .kv_heads = 1, .head_dim = 256}}};
+      {"wide", {.heads = 2, .kv_heads = 1, .head_dim = 256}},
+      {"in 8 bits", {.heads = 3, .kv_heads = 1, .head_dim = 64, .quantized = true}}};
   for (Form& form : all)
     form.attention.scale = 1.0F / std::sqrt(static_cast<float>(form.attention.head_dim));
   return all;
@@ -68,8 +69,14 @@ class Batch {
     std::iota(order_.begin(), order_.end(), size_t{0});
     for (const Sequence& sequence : sequences) q_tokens_ += sequence.queries;
     q_ = normal(random, q_tokens_ * q_width());
-    k_ = with_nan_outside(normal(random, rows() * k_width()));
-    v_ = with_nan_outside(normal(random, rows() * k_width()));
+    for (Keys* const keys : {&k_, &v_}) {
+      keys->rows = form.attention.quantized
+                       ? integers(random, rows() * k_width(), 0, 255)
+                       : with_nan_outside(normal(random, rows() * k_width()), k_width());
+      const int64_t heads = form.attention.kv_heads;
+      if (form.attention.quantized)
+        keys->scales = with_nan_outside(normal(random, rows() * heads, 0.02, 0.004), heads);
+    }
     sinks_ = normal(random, form.attention.heads, 1.0, 3.0);
     bias_ = normal(random, form.buckets * form.attention.heads);
   }
@@ -90,12 +97,16 @@ class Batch {
   int64_t k_width() const { return form_.attention.kv_heads * form_.attention.head_dim; }
   int64_t rows() const { return static_cast<int64_t>(sequences_.size()) * kCapacity; }
 
-  Values with_nan_outside(Values values) const {
+  // Keys or values, and where they have 8 bits the scales of each row's heads.
+  struct Keys {
+    Values rows, scales;
+  };
+
+  Values with_nan_outside(Values values, int64_t width) const {
     for (int64_t row = 0; row < rows(); ++row) {
       const Sequence& sequence = sequences_[static_cast<size_t>(row / kCapacity)];
       if (row % kCapacity >= sequence.begin && row % kCapacity < sequence.end) continue;
-      std::fill_n(values.begin() + row * k_width(), k_width(),
-                  std::numeric_limits<double>::quiet_NaN());
+      std::fill_n(values.begin() + row * width, width, std::numeric_limits<double>::quiet_NaN());
     }
     return values;
   }
@@ -108,14 +119,27 @@ class Batch {
     return pages;
   }
 
+  // What lies in no page that is used is no number, or of 8 bits the largest.
   Values pool(const Values& values, int32_t page_tokens, const std::vector<int64_t>& places) const {
-    const int64_t size = page_tokens * k_width();
+    const int64_t size = page_tokens * (std::ssize(values) / rows());
+    const bool are_codes = form_.attention.quantized && size == page_tokens * k_width();
     Values pool(static_cast<size_t>(size) * places.size(),
-                std::numeric_limits<double>::quiet_NaN());
+                are_codes ? 127 : std::numeric_limits<double>::quiet_NaN());
     for (int64_t page = 0; page < rows() / page_tokens; ++page)
       std::copy_n(values.begin() + page * size, size,
                   pool.begin() + places[static_cast<size_t>(page)] * size);
     return pool;
+  }
+
+  // (rows, columns) as (columns, rows).
+  static Values transposed(const Values& values, int64_t columns) {
+    const int64_t count = std::ssize(values) / columns;
+    Values turned(values.size());
+    for (int64_t row = 0; row < count; ++row)
+      for (int64_t column = 0; column < columns; ++column)
+        turned[static_cast<size_t>(column * count + row)] =
+            values[static_cast<size_t>(row * columns + column)];
+    return turned;
   }
 
   // Of the sequences in their order; what none of their keys lies in is no page.
@@ -170,9 +194,18 @@ class Batch {
         paged ? places(page_tokens, shuffled) : std::vector<int64_t>();
     const auto count = static_cast<int64_t>(sequences_.size());
     const auto type = types_.activation;
-    const auto keys = [&](const Values& values) {
-      return builder.input({paged ? 2 * rows() : rows(), k_width()}, type,
-                           paged ? pool(values, page_tokens, where) : values);
+    const bool quantized = form_.attention.quantized;
+    const int64_t pool_rows = paged ? 2 * rows() : rows();
+    const auto in_pool = [&](const Values& values) {
+      return paged ? pool(values, page_tokens, where) : values;
+    };
+    const auto keys = [&](const Keys& of) {
+      return builder.input({pool_rows, k_width()}, quantized ? program::DType::u8 : type,
+                           in_pool(of.rows));
+    };
+    const auto scales = [&](const Keys& of) {
+      const int64_t heads = form_.attention.kv_heads;
+      return builder.measure({heads, pool_rows}, transposed(in_pool(of.scales), heads));
     };
     std::vector<TensorId> reads{builder.input({q_tokens_, q_width()}, type, all.q), keys(k_),
                                 keys(v_), builder.index({count, 2}, all.q_bounds),
@@ -185,6 +218,7 @@ class Batch {
       reads.push_back(builder.input({form_.buckets, attention.heads}, types_.weight, bias_));
     if (paged)
       reads.push_back(builder.index({count, kCapacity / page_tokens}, table(page_tokens, where)));
+    if (quantized) reads.insert(reads.end(), {scales(k_), scales(v_)});
     const auto o = builder.output({q_tokens_, q_width()}, type);
     const auto lse = builder.output_measure({attention.heads, q_tokens_});
     const OperationCase made = builder.finish("pages", attention, reads, {o, lse});
@@ -225,7 +259,8 @@ class Batch {
   const std::vector<Sequence>& sequences_;
   std::vector<size_t> order_;
   int64_t q_tokens_ = 0;
-  Values q_, k_, v_, sinks_, bias_;
+  Values q_, sinks_, bias_;
+  Keys k_, v_;
 };
 
 template <typename F>
@@ -247,7 +282,8 @@ void check_pages(Backend& backend, RowsWithoutPages rows) {
   for_each_batch([&](Batch& batch, const Attention& attention) {
     const Batch::Outputs in_order = batch.in_pages(backend, kCapacity, false);
     const bool same = rows == RowsWithoutPages::same_bits ||
-                      (batch.sequences().size() == 1 && attention.window == 0);
+                      (batch.sequences().size() == 1 && attention.window == 0 &&
+                       !attention.quantized);  // which a card has a kernel of its own for in pages
     if (same) {
       EXPECT_EQ(batch.in_rows(backend), in_order) << "against rows without pages";
     }

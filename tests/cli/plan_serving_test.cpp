@@ -39,6 +39,21 @@ TEST(PlanServing, SaysWhatTheCacheHolds) {
   EXPECT_EQ(less["running_sequences"], 4);
 }
 
+// Of each of the seven linears of a layer: zeros and four A of rank 8, and four B, in bf16.
+TEST(PlanServing, PricesPlacesForAdapters) {
+  const std::string shape = "max_length=2048 device_memory=2GB device=h100";
+  const json plan = served_json(shape + " max_adapters=4 max_adapter_rank=8");
+  const int64_t in = 4 * 576 + 576 + 576 + 1536;
+  const int64_t out = 576 + 192 + 192 + 576 + 1536 + 1536 + 576;
+  EXPECT_EQ(plan["adapters"]["slots"], 4);
+  EXPECT_EQ(plan["adapters"]["modules"], 210);
+  EXPECT_EQ(plan["adapters"]["bytes"], 2 * 30 * 8 * (5 * in + 4 * out));
+  EXPECT_LT(plan["sequences"], served_json(shape)["sequences"]);
+  const BinaryRun trained = run_snug({"plan", "model=smollm2-135m", "max_adapters=4"});
+  EXPECT_EQ(trained.exit_code, 2);
+  EXPECT_TRUE(contains(trained.err, "plan it with mode=serve")) << trained.err;
+}
+
 // 64 numbers of a head in 8 bits and a scale in place of 64 in bf16: 68 bytes for 128.
 TEST(PlanServing, HoldsNearlyTwiceAsManyIn8Bits) {
   const std::string more = "max_length=2048 device_memory=2GB device=h100";

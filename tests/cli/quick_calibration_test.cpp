@@ -86,7 +86,8 @@ TEST_F(QuickCalibration, IsMadeByTheFirstRunAndUsedByAll) {
 }
 
 // Four threads that compute for every processor leave hardly a round of it undisturbed: a round of
-// one thread may end before another has its turn, but not of a thread for every processor.
+// one thread may end before another has its turn, but not of a thread for every processor. Next to
+// other programs its seconds may be over before it has measured anything.
 TEST_F(QuickCalibration, OfABusyMachineIsNotKept) {
   setenv("SNUG_CALIBRATION_SECONDS", "2", 1);
   std::atomic<bool> stops = false;
@@ -100,7 +101,9 @@ TEST_F(QuickCalibration, OfABusyMachineIsNotKept) {
   stops = true;
   for (std::thread& other : others) other.join();
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_TRUE(contains(run.err, "other programs kept this machine busy")) << run.err;
+  EXPECT_TRUE(contains(run.err, "other programs kept this machine busy") ||
+              contains(run.err, "measuring failed"))
+      << run.err;
   EXPECT_EQ(plan_of("run")["step_basis"], "assumed");
   EXPECT_TRUE(kept().empty());
 }

@@ -49,6 +49,7 @@ struct Seen {
   int64_t shared_tokens = 0;
   int64_t refused_entries = 0;
   int64_t refused_growth = 0;
+  int64_t refused_promises = 0;
   int64_t preempted = 0;
   int64_t cancelled_while_growing = 0;
   int64_t dropped = 0;
@@ -117,6 +118,8 @@ class Play {
       leave(sequence);
     } else if (draw < 60) {
       preempt(sequence);
+    } else if (draw < 160) {
+      promise(sequence);
     } else {
       grow(sequence);
     }
@@ -175,6 +178,16 @@ class Play {
     for (int64_t i = 0; i < count; ++i)
       it.keys.push_back(key_after(it.keys.empty() ? 0 : it.keys.back(), it.ids[it.keys.size()],
                                   {it.adapter, base_}));
+  }
+
+  // From then on it grows so far without a refusal.
+  void promise(int64_t sequence) {
+    Live& it = *live(sequence);
+    const int64_t tokens = 1 + below(pages_.shape().sequence_tokens);
+    if (pages_.promise(sequence, tokens))
+      it.promised_tokens = std::max(it.promised_tokens, tokens);
+    else
+      ++seen_.refused_promises;
   }
 
   // A chunk of what is to be read, or one token of an answer.
@@ -313,6 +326,7 @@ TEST(PagesProperty, RandomOperationsLeakNothingAndMixNothingUp) {
     sum.shared_tokens += play.seen().shared_tokens;
     sum.refused_entries += play.seen().refused_entries;
     sum.refused_growth += play.seen().refused_growth;
+    sum.refused_promises += play.seen().refused_promises;
     sum.preempted += play.seen().preempted;
     sum.cancelled_while_growing += play.seen().cancelled_while_growing;
     EXPECT_GT(play.seen().shared_tokens, 500);
@@ -320,6 +334,7 @@ TEST(PagesProperty, RandomOperationsLeakNothingAndMixNothingUp) {
   }
   EXPECT_GT(sum.refused_entries, 1000);
   EXPECT_GT(sum.refused_growth, 100);
+  EXPECT_GT(sum.refused_promises, 100);
   EXPECT_GT(sum.preempted, 100);
   EXPECT_GT(sum.cancelled_while_growing, 100);
 }

@@ -91,7 +91,7 @@ TEST(ForeignKeys, WhatOnlyLogsIsPassedOver) {
       "report_to: [tensorboard, wandb]\nrun_name: a\nlogging_dir: b\nplot_loss: true\n"
       "method: full\n",
       {"push_to_hub=true", "wandb_project=c"});
-  EXPECT_TRUE(tells(recipe, "r.yaml: 'report_to' (line 1): not used: nothing is reported"));
+  EXPECT_TRUE(tells(recipe, "'report_to' is wandb: nothing is sent there"));
   EXPECT_TRUE(tells(recipe, "'run_name' (line 2), 'logging_dir' (line 3), 'plot_loss' (line 4)"));
   EXPECT_TRUE(tells(recipe, "command line: 'push_to_hub': not used"));
   EXPECT_EQ(recipe.notes.size(), 4U);

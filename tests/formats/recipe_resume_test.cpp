@@ -97,6 +97,7 @@ TEST(KeysOnResume, ThoseThatAreNotCompared) {
                                                      "drift_tokens",
                                                      "drift_dtype",
                                                      "logging_steps",
+                                                     "report_to",
                                                      "device_memory",
                                                      "host_memory",
                                                      "threads",

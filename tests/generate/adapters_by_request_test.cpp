@@ -122,6 +122,35 @@ TEST(AdaptersByRequest, DoNotDependOnTheirNeighbours) {
   }
 }
 
+// Keys are computed with an adapter, so that one's beginning is no other's.
+TEST(AdaptersByRequest, ShareBeginningsWithTheirOwnAlone) {
+  const formats::Recipe recipe = golden_recipe("grouped_tied", {"threads=1", kAdapters});
+  engine::Inference inference(
+      recipe, runtime::open_model(recipe),
+      {.sequences = 4, .capacity = 64, .prefill_tokens = 48, .page_tokens = 4});
+  engine::Engine engine(inference);
+  const auto answer = [&](engine::Engine& by, const char* adapter) {
+    const Request request{.prompt = random_ids(19, 137, 7),
+                          .max_new_tokens = 3,
+                          .adapter = adapter,
+                          .log_probabilities = 0};
+    return by.answers({&request, 1}).front().log_probabilities;
+  };
+  for (const char* adapter : {"all", "some", ""}) {
+    engine::Engine fresh(inference);
+    const std::vector<double> expected = answer(fresh, adapter);
+    const int64_t known = engine.times().known_tokens;
+    const std::vector<double> first = answer(engine, adapter);
+    EXPECT_EQ(engine.times().known_tokens, known) << adapter;
+    const std::vector<double> second = answer(engine, adapter);
+    EXPECT_EQ(engine.times().known_tokens, known + 16) << adapter;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_NEAR(first[i], expected[i], 1e-5) << adapter;
+      EXPECT_NEAR(second[i], expected[i], 1e-5) << adapter;
+    }
+  }
+}
+
 double log_probability(std::span<const float> logits, int32_t id) {
   double sum = 0;
   for (const float logit : logits) sum += std::exp(double{logit});

@@ -43,6 +43,33 @@ TEST(ChatModel, AnswersAgainAndAgain) {
   EXPECT_EQ(narrow.answer(kQuestion, take).new_tokens, 3);
 }
 
+// A turn reads what is new since the one before it: whole pages of that are known.
+TEST(ChatModel, ATurnReadsOnlyWhatIsNew) {
+  generate::ChatModel model(chat_recipe({"max_new_tokens=40", "max_length=500"}),
+                            [] { return false; });
+  const auto answer = [&](const text::Conversation& conversation) {
+    return model.answer(conversation, [](const std::string&) {});
+  };
+  text::Conversation conversation{
+      .messages = {{"user",
+                    "Tell me all that you know about ropes and twine, and then about the "
+                    "knots with which sailors tie them to one another, please. Then tell "
+                    "me what sisal is, how hemp is grown, who makes cables of steel, and "
+                    "why a rope that is wet becomes shorter than it was, if it does."}}};
+  const generate::ChatReply first = answer(conversation);
+  EXPECT_EQ(first.read_tokens, first.prompt_tokens);
+  const generate::ChatReply again = answer(conversation);
+  EXPECT_EQ(again.text, first.text);
+  EXPECT_EQ(again.read_tokens, first.prompt_tokens - (first.prompt_tokens - 1) / 64 * 64);
+  conversation.messages.emplace_back("assistant", first.text);
+  conversation.messages.emplace_back("user", "And what is oregano?");
+  const generate::ChatReply next = answer(conversation);
+  EXPECT_LE(next.read_tokens, next.prompt_tokens - 64);
+  generate::ChatModel fresh(chat_recipe({"max_new_tokens=40", "max_length=500"}),
+                            [] { return false; });
+  EXPECT_EQ(next.text, fresh.answer(conversation, [](const std::string&) {}).text);
+}
+
 TEST(ChatModel, StopsBetweenTokens) {
   int asked = 0;
   generate::ChatModel model(chat_recipe({"max_length=200"}), [&] { return ++asked == 4; });

@@ -41,6 +41,7 @@ class FakePartner : public generate::ChatPartner {
     if (is_silent) return reply;
     reply.text = "A" + std::to_string(++answers);
     reply.new_tokens = 2;
+    reply.read_tokens = 1;
     on_text(reply.text.substr(0, 1));
     on_text(reply.text.substr(1));
     return reply;
@@ -110,7 +111,7 @@ TEST(ChatSession, TurnsFollowOneAnother) {
             "system: Be brief. | user: one | assistant: A1 | user: two | assistant: A2");
   EXPECT_EQ(talk.shown, "A1\nA2\n");
   EXPECT_EQ(partner.asked[1], "system: Be brief. | user: one | assistant: A1 | user: two");
-  EXPECT_TRUE(contains(talk.status, "2 tokens; context 6 of 100; memory 2.00 MiB planned, 1.00"))
+  EXPECT_TRUE(contains(talk.status, "2 tokens; 1 of 4 read; context 6 of 100; memory 2.00 MiB"))
       << talk.status;
 }
 
@@ -191,7 +192,7 @@ TEST(ChatSession, CommandsEndAndExplain) {
   talk.type({"/regenrate", "/help", " /a path", "/exit", "one"});
   EXPECT_FALSE(talk.is_all_read());
   EXPECT_TRUE(contains(talk.notes, "did you mean /regenerate?")) << talk.notes;
-  EXPECT_TRUE(contains(talk.notes, "/adapter DIR|none")) << talk.notes;
+  EXPECT_TRUE(contains(talk.notes, "/adapter DIR|NAME|none")) << talk.notes;
   EXPECT_EQ(partner.asked, std::vector<std::string>{"user:  /a path"});
 }
 

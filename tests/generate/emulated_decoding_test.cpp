@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/captured_stream.h"
+#include "engine/cached_forward.h"
 #include "generate/decoding_profile.h"
 #include "golden_recipe.h"
 #include "library_calls.h"
@@ -30,6 +31,33 @@ TEST(EmulatedDecoding, IsTimedWhenItsGraphsAreThere) {
   EXPECT_EQ(result["new_tokens"], 4);
   EXPECT_LT(result["decode_seconds"].get<double>(),
             std::chrono::duration<double>(kGraphTime).count());
+}
+
+// A prompt's chunk and a token after it, of keys and values in 8 bits.
+std::vector<std::vector<float>> logits_in_8_bits(const std::string& backend) {
+  const formats::Recipe recipe =
+      golden_recipe("grouped_tied", {"kv_cache_dtype=int8", "backend=" + backend});
+  const models::ModelSource model = runtime::open_model(recipe);
+  const engine::Ids ids = random_ids(20, model.config.vocab_size, 7);
+  engine::Inference inference(recipe, model,
+                              {.sequences = 2, .capacity = 20, .prefill_tokens = 32});
+  engine::CachedForward forward(inference.executor(), inference.shape());
+  std::vector<std::vector<float>> rows;
+  const auto keep = [&] { rows.emplace_back(forward.logits(1).begin(), forward.logits(1).end()); };
+  const engine::SequencePart prompt{1, std::span(ids).first(19)};
+  forward.prefill({&prompt, 1});
+  keep();
+  forward.decode(engine::Ids{engine::CachedForward::kIdle, ids[19]});
+  keep();
+  return rows;
+}
+
+// An element that lies between two numbers may be rounded to either.
+TEST(EmulatedDecoding, In8BitsHasTheLogitsOfTheCpu) {
+  const auto card = logits_in_8_bits("cuda");
+  const auto cpu = logits_in_8_bits("cpu");
+  for (size_t row = 0; row < cpu.size(); ++row)
+    EXPECT_LT(relative_error(card[row], cpu[row]), 2e-3) << row;
 }
 
 }  // namespace

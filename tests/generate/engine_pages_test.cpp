@@ -2,6 +2,7 @@
 // there are pages, and an answer depends on neither.
 #include <algorithm>
 #include <map>
+#include <random>
 
 #include "../base/captured_stream.h"
 #include "base/temporary_folder.h"
@@ -153,6 +154,75 @@ TEST_P(EnginePages, RequestsEnterWhenThereArePages) {
   for (size_t i = 0; i < requests.size(); ++i)
     expect_as_alone(heard[static_cast<RequestId>(i)], requests[i], 6);
   EXPECT_EQ(engine.used_pages(), 0);
+}
+
+// More run than the pool could hold to their ends. Twice the same, to the bit.
+TEST_P(EnginePages, WhoIsPreemptedGoesOnWhereItWas) {
+  std::vector<Request> requests;
+  for (unsigned i = 0; i < 6; ++i) requests.push_back(request_of(ids(9 + i, 50 + i), 60));
+  requests[2].sampling = {.temperature = 1.3, .repetition_penalty = 1.1, .seed = 3};
+  requests[5].sampling = {.temperature = 1.3, .top_k = 20, .seed = 4};
+  std::vector<Answer> first;
+  for (const bool again : {false, true}) {
+    Inference inference(recipe_, model_, small_pool(model_.config, 6, 2));
+    Engine engine(inference.executor(), model_.config, inference.shape(),
+                  {.clock = {}, .expected_new_tokens = 4});
+    const std::vector<Answer> answers = engine.answers(requests);
+    if (has_full(inference)) {
+      EXPECT_GE(engine.times().preemptions, 2);
+    }
+    EXPECT_EQ(engine.used_pages(), 0);
+    if (!again) first = answers;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      EXPECT_EQ(answers[i].ids, first[i].ids);
+      EXPECT_EQ(answers[i].log_probabilities, first[i].log_probabilities);
+      if (!again) expect_as_alone(answers[i], requests[i], 6);
+    }
+  }
+}
+
+// Requests of three conversations come and are taken back by chance while pages run short and
+// beginnings are forgotten. Who is not taken back gives its whole answer, and no page is lost.
+TEST_P(EnginePages, RandomRequestsLeakNothing) {
+  std::vector<Request> known;
+  for (unsigned i = 0; i < 9; ++i)
+    known.push_back(request_of(joined(ids(14 * (i / 3), i % 3), ids(1 + 3 * (i / 3), 60 + i)), 25));
+  std::vector<Answer> expected;
+  for (const Request& request : known) expected.push_back(alone(request, 5));
+  Inference inference(recipe_, model_, small_pool(model_.config, 5, 1));
+  Engine engine(inference.executor(), model_.config, inference.shape(),
+                {.clock = {}, .expected_new_tokens = 2});
+  std::mt19937 random(11);
+  std::map<RequestId, Answer> heard;
+  std::map<RequestId, size_t> asked;
+  for (int64_t i = 0; i < 600; ++i) {
+    const auto draw = random() % 100;
+    if (draw < 12) {
+      const size_t which = random() % known.size();
+      asked[engine.submit(known[which], [&](const AnswerEvent& event) {
+        engine::add_to(heard[event.request], event);
+      })] = which;
+    } else if (draw < 14) {
+      engine.cancel(static_cast<RequestId>(random() % (asked.size() + 1)));
+    } else if (draw < 15) {
+      engine.forget_beginnings();
+    } else {
+      engine.step();
+    }
+  }
+  while (engine.step()) continue;
+  int64_t whole = 0;
+  for (const auto& [request, which] : asked) {
+    if (heard.at(request).finish == engine::Finish::cancelled) continue;
+    ++whole;
+    EXPECT_EQ(heard.at(request).ids, expected[which].ids) << request;
+  }
+  EXPECT_GT(whole, 40);
+  EXPECT_GT(engine.times().known_tokens, 100);
+  EXPECT_EQ(engine.used_pages(), 0);
+  if (has_full(inference)) {
+    EXPECT_GT(engine.times().preemptions, 5);
+  }
 }
 
 TEST_P(EnginePages, WhatCanNeverEnterIsRefused) {

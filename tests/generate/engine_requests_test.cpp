@@ -5,11 +5,13 @@
 #include <stdexcept>
 
 #include "../base/captured_stream.h"
+#include "base/python_pattern.h"
 #include "base/temporary_folder.h"
 #include "engine/engine.h"
 #include "engine/request_shape.h"
 #include "formats/recipe/recipe.h"
 #include "golden_recipe.h"
+#include "text/grammar/pattern_grammar.h"
 #include "text/unicode/utf8.h"
 
 namespace snug::testing {
@@ -227,6 +229,69 @@ TEST_F(EngineRequests, RefuseWhatCanNeverRun) {
   EXPECT_EQ(engine_.waiting(), 1) << "the one that was right";
 }
 
+// Tokens of one letter each, of two from id 40 on; the others are special.
+std::shared_ptr<text::TokenGrammar> form_of(const std::string& expression) {
+  std::vector<std::string> bytes(137);
+  for (size_t i = 0; i < 20; ++i) bytes[i] = std::string(1, static_cast<char>('a' + i));
+  for (size_t i = 0; i < 20; ++i) bytes[40 + i] = bytes[i] + bytes[(i + 3) % 20];
+  return std::make_shared<text::TokenGrammar>(
+      text::regex_grammar(expression), std::make_shared<const text::TokenTrie>(std::move(bytes)));
+}
+
+std::string spelled(const std::shared_ptr<text::TokenGrammar>& form, const engine::Ids& ids) {
+  std::string bytes;
+  for (const int32_t id : ids) bytes += form->tokens().bytes_of(id);
+  return bytes;
+}
+
+TEST_F(EngineRequests, AnswersFollowTheirForm) {
+  constexpr int32_t kEnd = 100;
+  std::vector<Request> requests(6, request_of(5, 40));
+  const std::string expression = "(ab|[c-f]{3})(gj|h)*q?";
+  for (size_t i = 0; i < requests.size(); ++i) {
+    requests[i].form = form_of(expression);
+    requests[i].sampling = {.temperature = i == 0 ? 0.0 : 2.0, .top_p = 0.9, .seed = 3};
+    requests[i].sample = static_cast<int64_t>(i);
+    if (i % 2 == 0) requests[i].end.ids = {kEnd};
+  }
+  requests.push_back(request_of(5, 2));  // next to one that has none
+  const base::PythonPattern oracle(expression, base::PythonPattern::Where::whole);
+  const std::vector<Answer> answers = engine_.answers(requests);
+  for (size_t i = 0; i + 1 < requests.size(); ++i) {
+    engine::Ids ids = answers[i].ids;
+    EXPECT_EQ(ids, alone(requests[i]));
+    if (answers[i].finish == Finish::length) continue;
+    if (ids.back() == kEnd) ids.pop_back();
+    EXPECT_TRUE(oracle.matches(spelled(requests[i].form, ids))) << i;
+  }
+  EXPECT_EQ(answers.back().ids, alone(requests.back()));
+}
+
+// Where nothing can follow, no token that ends an answer is needed.
+TEST_F(EngineRequests, AnAnswerWhoseFormIsCompleteHasEnded) {
+  Request request = request_of(5, 20);
+  request.form = form_of("abc|dg");
+  const Answer answer = engine_.answers({&request, 1}).front();
+  EXPECT_EQ(answer.finish, Finish::stop);
+  const std::string text = spelled(request.form, answer.ids);
+  EXPECT_TRUE(text == "abc" || text == "dg") << text;
+}
+
+// Probabilities are those of the model, whatever may come.
+TEST_F(EngineRequests, AFormChangesNoLogProbability) {
+  Request request = request_of(5, 1);
+  request.log_probabilities = 137;
+  std::map<int32_t, double> free;
+  engine_.submit(request, [&](const AnswerEvent& event) {
+    for (const auto& [id, value] : event.likeliest) free[id] = value;
+  });
+  run();
+  request.form = form_of("[m-p]+");
+  const Answer answer = engine_.answers({&request, 1}).front();
+  EXPECT_EQ(answer.log_probabilities.front(), free.at(answer.ids.front()));
+  EXPECT_EQ(engine::shape_for({&request, 1}, 1, inference_.model()).candidates, 0);
+}
+
 // Programs that look for the 20 likeliest serve every request that needs no more.
 TEST_F(EngineRequests, ShareProgramsThatLookForTheLikeliest) {
   std::vector<Request> requests{request_of(3), request_of(4), request_of(5)};
@@ -243,6 +308,9 @@ TEST_F(EngineRequests, ShareProgramsThatLookForTheLikeliest) {
   EXPECT_TRUE(contains(user_error_of([&] { engine.answers({&more, 1}); }), "the 21 likeliest"));
   more = request_of(3);
   more.log_probabilities = 0;
+  EXPECT_TRUE(contains(user_error_of([&] { engine.answers({&more, 1}); }), "asks for all"));
+  more = request_of(3);
+  more.form = form_of("a");
   EXPECT_TRUE(contains(user_error_of([&] { engine.answers({&more, 1}); }), "asks for all"));
   requests.push_back(more);
   EXPECT_EQ(engine::shape_for(requests, 2, inference_.model()).candidates, 0);

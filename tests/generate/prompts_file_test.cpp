@@ -6,6 +6,7 @@
 
 #include "base/captured_stream.h"
 #include "base/error.h"
+#include "base/python_pattern.h"
 #include "base/temporary_folder.h"
 #include "generate/generate.h"
 #include "generate/prompts_file/answer_file.h"
@@ -195,6 +196,23 @@ TEST(PromptsFile, LinesHaveSettingsOfTheirOwn) {
 }
 
 // Equal prompts draw differently, and the same in every run.
+TEST(PromptsFile, LinesHaveFormsOfTheirOwn) {
+  const PromptsJob job(R"({"prompt": "The dog", "regex": "[a-d]{2}"})"
+                       "\n"
+                       R"({"prompt": "The dog"})"
+                       "\n"
+                       R"({"prompt": "The dog", "guided_regex": "(?=a)b"})");
+  const std::vector<Json> answers = job.answers(job.of_texts({"regex=(yes|no)"}));
+  ASSERT_EQ(answers.size(), 3U);
+  EXPECT_TRUE(base::PythonPattern("[a-d]{2}", base::PythonPattern::Where::whole)
+                  .matches(answers[0]["text"].get<std::string>()))
+      << answers[0];
+  EXPECT_EQ(answers[0]["finish_reason"], "stop");
+  EXPECT_TRUE(answers[1]["text"] == "yes" || answers[1]["text"] == "no") << answers[1];
+  EXPECT_TRUE(contains(answers[2]["error"].get<std::string>(), "a lookahead at byte 0"))
+      << answers[2];
+}
+
 TEST(PromptsFile, EachLineDrawsForItself) {
   const PromptsJob job("{\"ids\": [5]}\n{\"ids\": [5]}\n{\"ids\": [5]}\n");
   const std::vector<Json> answers = job.answers(job.recipe({"temperature=2"}));

@@ -153,6 +153,25 @@ TEST(Scheduler, EntersWhereThereArePages) {
   EXPECT_EQ(pages.free, 0);
 }
 
+// The one that came last goes, and comes again before those that came after it.
+TEST(Scheduler, WhoIsPreemptedEntersAgainFirst) {
+  PlayedPages pages{.free = 2, .needed = {{0, 1}, {1, 1}, {2, 1}}};
+  Scheduler scheduler({.sequences = 3, .prefill_tokens = 8}, pages.enter());
+  for (RequestId request = 0; request < 3; ++request) scheduler.add(request, of_tokens(2));
+  EXPECT_EQ(text_of(scheduler.next()), "read 0@0[0,2). 1@1[0,2).");
+  EXPECT_EQ(text_of(scheduler.next()), "answer 0@0 1@1");
+  EXPECT_EQ(scheduler.latest(), 1);
+  EXPECT_EQ(scheduler.preempt_latest(3), 1);
+  EXPECT_EQ(text_of(scheduler.next()), "answer 0@0");
+  EXPECT_EQ(scheduler.waiting(), 2);
+  scheduler.remove(0);
+  pages.free = 1;
+  EXPECT_EQ(text_of(scheduler.next()), "read 1@0[0,3).");
+  EXPECT_EQ(scheduler.remove(1), 0);
+  pages.free = 1;
+  EXPECT_EQ(text_of(scheduler.next()), "read 2@0[0,2).");
+}
+
 TEST(Scheduler, WhatIsKnownIsNotRead) {
   PlayedPages pages{.known = {{0, 6}, {1, 0}, {2, 11}}};
   Scheduler scheduler({.sequences = 3, .prefill_tokens = 8}, pages.enter());

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <ctime>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "../base/processor_time.h"
 #include "backends/cuda/device/planned_card.h"
 #include "formats/recipe/recipe.h"
 #include "plan/job/assembly.h"
@@ -18,20 +18,13 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Other processes may take the processor in between, so the clock is that of this thread.
-double processor_seconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 double seconds_of_plan(const Words& words) {
   const backends::cuda::PlannedCard card(*backends::cuda::find_hardware("h100"), 0);
   const formats::Recipe recipe = formats::load_recipe("", words);
   const models::ModelSource model = models::find_model(recipe.model);
-  const double begin = processor_seconds();
+  const double begin = testing::processor_seconds();
   const PlannedTraining planned = assemble_training({recipe, model, card});
-  const double seconds = processor_seconds() - begin;
+  const double seconds = testing::processor_seconds() - begin;
   EXPECT_GT(planned.document.step_seconds, 0);
   return seconds;
 }

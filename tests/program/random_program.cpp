@@ -27,6 +27,9 @@ class Dice {
   void fill(ProductAlgorithm& value) { value = static_cast<ProductAlgorithm>(below(8)); }
   void fill(AttentionBy& value) { value = static_cast<AttentionBy>(below(3)); }
   void fill(LossAlgorithm& value) { value = static_cast<LossAlgorithm>(below(4)); }
+  void fill(base::PreferenceLoss& value) {
+    value = base::kWordsOf<base::PreferenceLoss>[static_cast<size_t>(below(11))].value;
+  }
   // Any bits that are no NaN.
   void fill(float& value) {
     do {

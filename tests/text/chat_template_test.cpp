@@ -4,11 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 
+#include "../base/processor_time.h"
 #include "../base/temporary_folder.h"
 #include "base/error.h"
-#include "base/seconds_since.h"
 #include "golden_files.h"
 #include "text/chat/answer_ends.h"
 #include "text/chat/jinja/allowance.h"
@@ -86,10 +85,10 @@ TEST(ChatTemplate, ManyMarkedSpansTakeTheTimeOfOne) {
     const Tokenizer tokenizer =
         with_tokens({}, fmt::format("{{% for i in range({}) %}}{}{{% endfor %}}", kSpans, body));
     const std::vector<Part> parts = ChatTemplate("", tokenizer).render(kChat);
-    const auto begin = std::chrono::steady_clock::now();
+    const double begin = testing::processor_seconds();
     const Document document = tokenize_parts(tokenizer, parts, SpecialTokens::none);
     EXPECT_EQ(std::ranges::count(document.trained, 1), kSpans) << body;
-    return base::seconds_since(begin);
+    return testing::processor_seconds() - begin;
   };
   EXPECT_LT(seconds_of("{% generation %}a{% endgeneration %}"), 2);
   EXPECT_LT(seconds_of("{% generation %}a{% endgeneration %} b"), 2);
@@ -105,12 +104,12 @@ TEST(ChatTemplate, MarkedSpansThatCannotBeToldSoonAreRefused) {
     parts.push_back({std::string(20, 'a'), -1, false});
     parts.push_back({std::string(20, 'b'), -1, true});
   }
-  const auto begin = std::chrono::steady_clock::now();
+  const double begin = testing::processor_seconds();
   EXPECT_TRUE(testing::contains(
       testing::user_error_of([&] { tokenize_parts(tokenizer, parts, SpecialTokens::none); }),
       "begin and end too often"));
   // What is to come is foreseen: the bound itself takes some seconds.
-  EXPECT_LT(base::seconds_since(begin), 2);
+  EXPECT_LT(testing::processor_seconds() - begin, 2);
   // A few borders are told, however far the text before them reaches.
   std::vector<Part> few{{std::string(100'000, 'a'), -1, false}};
   for (int i = 0; i < 20; ++i) few.push_back({"b", -1, i % 2 == 0});
@@ -133,9 +132,9 @@ TEST(ChatTemplate, ManyAnswersInOneTextAreToldApartSoon) {
   EXPECT_EQ(tokenize_parts(tokenizer, some, SpecialTokens::none).trained,
             trained_by_prefixes(tokenizer, some));
   const std::vector<Part> many = parts_of(20000);
-  const auto begin = std::chrono::steady_clock::now();
+  const double begin = testing::processor_seconds();
   EXPECT_GT(tokenize_parts(tokenizer, many, SpecialTokens::none).ids.size(), 20000U);
-  EXPECT_LT(base::seconds_since(begin), 20);
+  EXPECT_LT(testing::processor_seconds() - begin, 20);
 }
 
 TEST(ChatTemplate, Chatml) {

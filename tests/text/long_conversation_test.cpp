@@ -2,15 +2,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "../base/processor_time.h"
 #include "../base/temporary_folder.h"
 #include "base/error.h"
-#include "base/seconds_since.h"
 #include "golden_files.h"
 #include "text/chat/answer_spans.h"
 #include "text/chat/chat_template.h"
@@ -63,12 +62,12 @@ constexpr const char* kChatmlAlone =
 TEST(LongConversation, TakesTheTimeOfItsLength) {
   const Tokenizer tokenizer = tokenizer_with(kChatmlAlone);
   const ChatTemplate chat("", tokenizer);
-  const auto start = std::chrono::steady_clock::now();
+  const double start = testing::processor_seconds();
   std::string expected;
   for (int i = 0; i < 2500; ++i) expected += fmt::format("(a{}<|im_end|>)", i);
   EXPECT_EQ(learned_of(chat.render(of_turns(2500))), expected);
   EXPECT_EQ(chat.unwritten(of_turns(2500)).size(), 0);
-  EXPECT_LT(base::seconds_since(start), 5);
+  EXPECT_LT(testing::processor_seconds() - start, 5);
   expected.clear();
   for (int i = 0; i < 1000; ++i) expected += fmt::format("(look {}<|im_end|>)", i);
   EXPECT_EQ(learned_of(chat.render(of_calls(1000))), expected + "(done<|im_end|>)");

@@ -5,11 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <chrono>
 
+#include "../base/processor_time.h"
 #include "../base/temporary_folder.h"
 #include "base/error.h"
-#include "base/seconds_since.h"
 #include "tiny_tokenizer.h"
 
 namespace snug::text {
@@ -81,10 +80,10 @@ TEST(SentencePieceFolder, WithOneLongPieceIsReadSoon) {
   folder.write("tokenizer.model",
                bpe_model(piece(std::string(size_t{1} << 20, 'q'), 0, PieceKind::normal)));
   folder.write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer"})");
-  const auto begin = std::chrono::steady_clock::now();
+  const double begin = testing::processor_seconds();
   EXPECT_EQ(Tokenizer::from_folder(folder.path()).encode("abc"),
             (Ids{266 + 1, 262 + 1}));  // those of transformers, after one more piece
-  EXPECT_LT(base::seconds_since(begin), 20);
+  EXPECT_LT(testing::processor_seconds() - begin, 20);
 }
 
 // The merges of pieces of all lengths, each of which every shorter one begins and ends, would take
@@ -96,11 +95,11 @@ TEST(SentencePieceFolder, OfPiecesThatAreAllMadeOfEachOtherIsRefused) {
     pieces += piece(std::string(length, 'q'), 0, PieceKind::normal);
   folder.write("tokenizer.model", bpe_model(pieces));
   folder.write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer"})");
-  const auto begin = std::chrono::steady_clock::now();
+  const double begin = testing::processor_seconds();
   const std::string error =
       message_of<base::UserError>([&] { Tokenizer::from_folder(folder.path()); });
   EXPECT_NE(error.find("tokenizer.model: its pieces are too long"), std::string::npos) << error;
-  EXPECT_LT(base::seconds_since(begin), 20);
+  EXPECT_LT(testing::processor_seconds() - begin, 20);
 }
 
 TEST(SentencePieceFolder, OfLlamaHasTheIdsOfTransformers) {

@@ -48,6 +48,7 @@ namespace snug::backends::cpu {
   X(FewRowsKernels, few_rows)             \
   X(GeluMulKernels, gelu_mul)             \
   X(GemmKernels, gemm)                    \
+  X(KeyCodesKernels, key_codes)           \
   X(LayerNormKernels, layer_norm)         \
   X(LionKernels, lion)                    \
   X(MuonKernels, muon)                    \
@@ -62,8 +63,7 @@ namespace snug::backends::cpu {
   X(SiluMulKernels, silu_mul)             \
   X(SoftmaxKernels, softmax)              \
   X(ThinKernels, thin_product)            \
-  X(WideKernels, wide_product)            \
-  X(KeyCodesKernels, key_codes)
+  X(WideKernels, wide_product)
 
 struct Kernels {
 #define SNUG_GROUP(Struct, name) const Struct* name;

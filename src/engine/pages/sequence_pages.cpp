@@ -108,6 +108,7 @@ std::optional<int64_t> SequencePages::enter(int64_t sequence, const EnteringSequ
         .length = tokens,
         .end = tokens,
         .adapter = entering.adapter,
+        .prompt_tokens = growth.prompt_tokens,
         .prompt = {},
         .entry = entering.shares ? std::optional(known.entry) : std::nullopt,
         .unshared = {},
@@ -118,11 +119,25 @@ std::optional<int64_t> SequencePages::enter(int64_t sequence, const EnteringSequ
   return tokens;
 }
 
-// Whether a table can have so many pages more without those that others use or are promised.
-bool SequencePages::has_room(int64_t group, const Table& table, int64_t more) const {
-  const int64_t beyond =
-      std::max(table.held() + more, table.promised) - std::max(table.held(), table.promised);
-  return claimed(group) + beyond <= pool(group).pages();
+// Whether a table can have so many pages in all without those that others use or are promised.
+bool SequencePages::has_room(int64_t group, const Table& table, int64_t needed) const {
+  const int64_t most = std::max(table.held(), table.promised);
+  return claimed(group) + std::max(needed, most) - most <= pool(group).pages();
+}
+
+bool SequencePages::promise(int64_t sequence, int64_t tokens) {
+  Sequence& it = at(sequence);
+  SNUG_CHECK(it.is_here, "no sequence {}", sequence);
+  std::vector<int64_t> promised;
+  for (size_t g = 0; g < pools_.size(); ++g) {
+    promised.push_back(models::most_pages(shape_.groups[g].window,
+                                          {shape_.page_tokens, shape_.chunk_tokens},
+                                          {it.prompt_tokens, tokens}));
+    if (!has_room(static_cast<int64_t>(g), it.tables[g], promised.back())) return false;
+  }
+  for (size_t g = 0; g < pools_.size(); ++g)
+    it.tables[g].promised = std::max(it.tables[g].promised, promised[g]);
+  return true;
 }
 
 bool SequencePages::grow(int64_t sequence, std::span<const int32_t> ids) {
@@ -135,7 +150,8 @@ bool SequencePages::grow(int64_t sequence, std::span<const int32_t> ids) {
   const int64_t pages = models::pages_of(end, shape_.page_tokens);
   for (size_t g = 0; g < pools_.size(); ++g) {
     const int64_t more = pages - std::ssize(it.tables[g].pages);
-    if (more > 0 && !has_room(static_cast<int64_t>(g), it.tables[g], more)) return false;
+    if (more > 0 && !has_room(static_cast<int64_t>(g), it.tables[g], it.tables[g].held() + more))
+      return false;
   }
   for (size_t g = 0; g < pools_.size(); ++g)
     while (std::ssize(it.tables[g].pages) < pages) take_page(static_cast<int64_t>(g), it.tables[g]);

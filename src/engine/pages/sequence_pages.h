@@ -82,6 +82,10 @@ class SequencePages {
   // is returned, and nothing done, where some group cannot promise the pages.
   std::optional<int64_t> enter(int64_t sequence, const EnteringSequence& entering);
 
+  // Promises the pages that it can need to have so many tokens, if they are neither used by others
+  // nor promised to them. False: nothing is done.
+  bool promise(int64_t sequence, int64_t tokens);
+
   // Room for these tokens, in all groups or in none: false where a group has too few pages that are
   // not used by others or promised to them. Within what was promised it never fails. The tokens
   // before must have been written.
@@ -123,6 +127,7 @@ class SequencePages {
     int64_t length = 0;  // of the tokens whose keys are written
     int64_t end = 0;     // of all: those of the last grow() too
     AdapterVersion adapter;
+    int64_t prompt_tokens = 0;      // that may come in chunks
     std::vector<int32_t> prompt;    // where it shares
     std::optional<EntryId> entry;   // of its whole pages; nothing: it shares none
     std::vector<int32_t> unshared;  // the tokens after these pages, where it shares
@@ -133,7 +138,7 @@ class SequencePages {
   const Table& table_of(int64_t sequence, int64_t group) const;
   int64_t claimed(int64_t group) const;
   int64_t claim_of(int64_t group, int64_t promised, std::span<const PageId> known) const;
-  bool has_room(int64_t group, const Table& table, int64_t more) const;
+  bool has_room(int64_t group, const Table& table, int64_t needed) const;
   void take_page(int64_t group, Table& table);
   void publish_page(Sequence& sequence);
   void give_back(Sequence& sequence);

@@ -1,5 +1,6 @@
 // Keys of running, reporting and saving; most of them only concern logging or names.
 #include "formats/foreign/foreign_keys.h"
+#include "formats/recipe/report_keys.h"
 
 namespace snug::formats {
 namespace {
@@ -7,7 +8,8 @@ namespace {
 using base::word_of;
 
 constexpr std::string_view kNoReports =
-    "nothing is reported to other tools; metrics.jsonl in the run's folder has every step";
+    "nothing is sent to such services; metrics.jsonl in the run's folder has every step, and "
+    "report_to: tensorboard writes event files";
 constexpr std::string_view kRunLogs = "the run's folder has its log, and metrics.jsonl every step";
 constexpr std::string_view kHub = "the result stays in output_dir";
 constexpr std::string_view kOwnSaving = "snug writes checkpoints and results of its own form";
@@ -19,11 +21,12 @@ constexpr std::string_view kExport =
     "the result is a folder that PEFT and transformers read; it is not exported";
 
 void add_reports(ForeignRows& rows) {
-  rows.pass_over({"report_to", "wandb*",      "use_wandb",        "swanlab_*",     "use_swanlab",
-                  "mlflow_*",  "use_mlflow",  "hf_mlflow_*",      "comet_*",       "use_comet",
-                  "trackio_*", "use_trackio", "use_tensorboard",  "tensorboard_*", "clearml_*",
-                  "neptune_*", "otel_*",      "use_otel_metrics", "tracker*",      "ray_run_name",
-                  "logger",    "logger_name"},
+  rows.same_as({"use_tensorboard"}, "report_to", {{"true", kTensorBoard}, {"false"}})
+      .same_as({"logger_name"}, "report_to")
+      .pass_over({"wandb*", "use_wandb", "swanlab_*", "use_swanlab", "mlflow_*", "use_mlflow",
+                  "hf_mlflow_*", "comet_*", "use_comet", "trackio_*", "use_trackio",
+                  "tensorboard_*", "clearml_*", "neptune_*", "otel_*", "use_otel_metrics",
+                  "tracker*", "ray_run_name", "logger"},
                  kNoReports)
       .pass_over({"run_name",
                   "project",

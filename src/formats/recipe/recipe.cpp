@@ -17,6 +17,7 @@
 #include "formats/recipe/recipe_intervals.h"
 #include "formats/recipe/recipe_keys.h"
 #include "formats/recipe/recipe_text.h"
+#include "formats/recipe/report_keys.h"
 #include "formats/recipe/schedule_keys.h"
 
 #include <algorithm>
@@ -338,6 +339,7 @@ void settle(RecipeReading& reading, const WrittenByKey& given) {
   mistakes.gather([&] { guards_of(recipe); });
   mistakes.gather([&] { check_together(recipe); });
   mistakes.gather([&] { check_merge(recipe); });
+  mistakes.gather([&] { settle_report_to(recipe); });
 }
 
 // Other tools accept evaluation intervals even if there is no evaluation data.

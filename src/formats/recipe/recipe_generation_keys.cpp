@@ -113,6 +113,10 @@ void add_generation_keys(KeyTable& table) {
       .aliases({"stop_strings", "stop_sequences"})
       .whole_texts();
   table
+      .add<&Recipe::regex>("regex", "",
+                           "a regular expression in Python's syntax that the whole answer matches")
+      .aliases({"guided_regex"});
+  table
       .add<&Recipe::batch>("batch", "32",
                            "questions, or prompts of a file, that are answered side by side; for "
                            "bench decode, copies "

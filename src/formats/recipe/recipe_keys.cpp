@@ -1,6 +1,7 @@
 #include "formats/recipe/recipe_keys.h"
 
 #include "formats/recipe/recipe_table.h"
+#include "formats/recipe/report_keys.h"
 
 #include <algorithm>
 
@@ -402,6 +403,11 @@ void add_output_keys(KeyTable& table) {
                                    "steps between lines of the log, or below 1 their share of all "
                                    "steps; metrics.jsonl has every step")
       .range({.least = 0, .most = kMaxCount, .least_excluded = true, .counted = "steps"});
+  table
+      .add<&Recipe::report_to>("report_to", kNoReport,
+                               "none, or tensorboard: event files in output_dir, with every step, "
+                               "the evaluations and the recipe")
+      .empty_list(kNoReport);
 }
 
 // Keys of other tools for features that Snug does not have yet, so that their users get an

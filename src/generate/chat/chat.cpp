@@ -1,6 +1,7 @@
 #include "generate/chat/chat.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "generate/chat/chat_model.h"
 #include "generate/chat/chat_session.h"
@@ -18,6 +19,9 @@ int chat(const formats::Recipe& recipe, const std::string& history, bool json) {
   streams.note(fmt::format(
       "context {} tokens; /help lists the commands{}", model.context(),
       model.takes_conversations() ? "" : "; without a chat template each text is completed alone"));
+  if (!model.adapters().empty())
+    streams.note(fmt::format("/adapter NAME answers with one of the adapters {}",
+                             fmt::join(model.adapters(), ", ")));
   session.run();
   return 0;
 }

@@ -42,8 +42,9 @@ int64_t context_of(const formats::Recipe& recipe, const models::ModelConfig& mod
 
 // One sequence that fills the context.
 plan::InferenceShape chat_shape(const formats::Recipe& recipe, const models::ModelConfig& model,
-                                int64_t context) {
+                                int64_t context, const engine::AnswerForms::Form& form) {
   engine::Request largest;
+  largest.form = form;
   largest.prompt.resize(static_cast<size_t>(context));
   largest.max_new_tokens = model.has_encoder() ? recipe.max_new_tokens : 1;
   largest.sampling = recipe_sampling(recipe);
@@ -67,7 +68,8 @@ struct ChatModel::Opened {
       recipe.fail("system", "is a message of a conversation; leave it out, or prompt_format");
     }
     end = answer_end(end_ids(recipe, tokenizer, chat.has_value()), recipe.stop, &tokenizer);
-    inference.emplace(recipe, model, chat_shape(recipe, model.config, context));
+    form = recipe_form(recipe, &forms);
+    inference.emplace(recipe, model, chat_shape(recipe, model.config, context, form));
     engine.emplace(*inference, &tokenizer);
   }
 
@@ -83,6 +85,8 @@ struct ChatModel::Opened {
   int64_t context;
   std::optional<text::ChatTemplate> chat{};  // none: each text is completed alone
   engine::AnswerEnd end{};
+  engine::AnswerForms forms{tokenizer};
+  engine::AnswerForms::Form form{};  // of each answer
   std::optional<engine::Inference> inference{};
   std::optional<engine::Engine> engine{};
 };
@@ -125,7 +129,16 @@ void ChatModel::open_again() {
   }
 }
 
+const std::vector<std::string>& ChatModel::adapters() const {
+  return opened_->inference->adapters();
+}
+
 void ChatModel::use_adapter(const std::string& folder) {
+  if (!adapters().empty()) {
+    engine::check_adapter(folder, adapters());
+    chosen_ = folder;
+    return;
+  }
   formats::Recipe other = recipe_;
   other.adapter = folder;
   opened_.reset();  // so that memory holds one model at a time
@@ -146,8 +159,10 @@ engine::Request ChatModel::request_for(engine::Ids prompt) {
           .max_new_tokens = is_bounded ? std::min(recipe_.max_new_tokens, room) : room,
           .sampling = recipe_sampling(recipe_),
           .end = opened_->end,
+          .adapter = chosen_,
           .log_probabilities = {},
           .deadline = {},
+          .form = opened_->form,
           .sample = asked_++};
 }
 
@@ -176,6 +191,7 @@ ChatReply ChatModel::answer(const text::Conversation& conversation, const OnText
       });
   while (engine.step())
     if (is_stopped_()) engine.cancel(request);
+  reply.read_tokens = engine.times().prefill_tokens - before.prefill_tokens;
   const double seconds = engine.times().decode_seconds - before.decode_seconds;
   const int64_t decoded = engine.times().decode_tokens - before.decode_tokens;
   if (seconds > 0) reply.tokens_per_second = static_cast<double>(decoded) / seconds;

@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "formats/recipe/recipe.h"
 #include "generate/chat/chat_partner.h"
@@ -20,7 +22,9 @@ class ChatModel : public ChatPartner {
   ChatReply answer(const text::Conversation& conversation, const OnText& on_text) override;
   std::string why_no_system(const std::string& text) const override;
   void use_adapter(const std::string& folder) override;
-  std::string adapter() const override { return recipe_.adapter; }
+  std::string adapter() const override { return chosen_.empty() ? recipe_.adapter : chosen_; }
+  // The names of those that it can go on with at once.
+  const std::vector<std::string>& adapters() const;
   int64_t context() const override;
   int64_t positions() const override;
   ChatMemory memory() const override;
@@ -33,7 +37,8 @@ class ChatModel : public ChatPartner {
   formats::Recipe recipe_;
   std::function<bool()> is_stopped_;
   std::unique_ptr<Opened> opened_;
-  int64_t asked_ = 0;  // answers so far, so that each draws anew
+  std::string chosen_;  // of recipe_.adapters; empty: none
+  int64_t asked_ = 0;   // answers so far, so that each draws anew
 };
 
 }  // namespace snug::generate

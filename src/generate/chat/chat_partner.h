@@ -16,6 +16,7 @@ struct ChatReply {
   std::string text{};
   engine::Finish finish = engine::Finish::stop;
   int64_t prompt_tokens = 0;
+  int64_t read_tokens = 0;  // of the prompt: the others are known from the turns before
   int64_t new_tokens = 0;
   double tokens_per_second = 0;  // of the new ones, the first left out; 0: there are too few
 };
@@ -39,7 +40,8 @@ class ChatPartner {
   // Why this cannot be a system message; empty: it can.
   virtual std::string why_no_system(const std::string& text) const = 0;
 
-  // Goes on with another adapter, or with none for an empty name. Throws UserError where it cannot
+  // Goes on with another adapter, a folder or one of those that are open by its name, or with none
+  // for an empty name. Throws UserError where it cannot
   // be used; the former one is in use then.
   virtual void use_adapter(const std::string& folder) = 0;
   virtual std::string adapter() const = 0;

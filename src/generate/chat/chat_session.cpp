@@ -45,7 +45,7 @@ const std::vector<ChatSession::Command>& ChatSession::commands() {
       {"/retry", "", "the same", &ChatSession::regenerate},
       {"/system", "TEXT|none", "change the system message, or show it",
        &ChatSession::change_system},
-      {"/adapter", "DIR|none", "go on with another adapter, or show it",
+      {"/adapter", "DIR|NAME|none", "go on with another adapter, or show it",
        &ChatSession::change_adapter},
       {"/clear", "", "forget all turns; the system message stays", &ChatSession::clear},
       {"/drop", "N", "forget the oldest N turns (1)", &ChatSession::drop},
@@ -167,7 +167,8 @@ void ChatSession::tell(const ChatReply& reply) const {
   const int64_t used = reply.prompt_tokens + reply.new_tokens;
   const std::string rate =
       reply.tokens_per_second > 0 ? fmt::format(", {:.1f} tokens/s", reply.tokens_per_second) : "";
-  streams_.status(fmt::format("{} tokens{}; context {} of {}; {}", reply.new_tokens, rate, used,
+  streams_.status(fmt::format("{} tokens{}; {} of {} read; context {} of {}; {}", reply.new_tokens,
+                              rate, reply.read_tokens, reply.prompt_tokens, used,
                               partner_.context(), memory_text(partner_.memory())));
   if (reply.finish == engine::Finish::cancelled)
     streams_.note(reply.text.empty() ? "stopped; /retry answers anew"

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "formats/recipe/recipe_keys.h"
 #include "generate/prompts_file/answer_file.h"
+#include "plan/spec/adapter_slots.h"
 #include "text/chat/chat_template.h"
 
 namespace snug::generate {
@@ -19,9 +20,10 @@ namespace {
 namespace fs = std::filesystem;
 
 // Keys of the verb that change no answer, or of which the job has something else.
-constexpr std::array<std::string_view, 9> kNoPartOfJob{
-    "prompts",       "output",      "batch",      "threads",          "on_bad_record",
-    "device_memory", "host_memory", "max_length", "max_target_length"};
+constexpr std::array<std::string_view, 11> kNoPartOfJob{
+    "prompts",           "output",        "batch",           "threads",
+    "on_bad_record",     "device_memory", "host_memory",     "max_length",
+    "max_target_length", "max_adapters",  "max_adapter_rank"};
 
 // Whether a file is of this or another job of answers, and not of the model next to them.
 bool is_of_answers(const fs::path& path) {
@@ -59,6 +61,8 @@ nlohmann::json answer_job(const formats::Recipe& recipe, const models::ModelSour
   }
   std::string files = model.folder.empty() ? "" : files_text(model.folder);
   if (!recipe.adapter.empty()) files += files_text(recipe.adapter);
+  for (const plan::NamedAdapter& adapter : plan::named_adapters(recipe))
+    files += files_text(adapter.folder);
   nlohmann::json job{{"settings", std::move(settings)},
                      {"prompts", {{"lines", survey.lines}, {"checksum", survey.checksum}}},
                      {"model_files", base::checksum_text(base::checksum(files))}};

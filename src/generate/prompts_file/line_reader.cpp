@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "generate/prompt.h"
 #include "generate/recipe_request.h"
+#include "plan/spec/adapter_slots.h"
 #include "plan/spec/data_keys.h"
 #include "text/chat/folder_stop_ids.h"
 #include "text/chat/jinja/allowance.h"
@@ -102,7 +103,11 @@ LineReader::LineReader(const formats::Recipe& recipe, const models::ModelSource&
     : recipe_(recipe),
       model_(model),
       tokenizer_(tokenizer),
-      mapping_(plan::record_mapping(recipe, {})) {}
+      mapping_(plan::record_mapping(recipe, {})) {
+  for (plan::NamedAdapter& adapter : plan::named_adapters(recipe))
+    adapters_.push_back(std::move(adapter.name));
+  if (tokenizer != nullptr) forms_.emplace(*tokenizer);
+}
 
 void LineReader::read(const text::RawRecord& raw, const std::string& path, AskedLine& line) {
   if (!raw.problem.empty()) throw text::RecordError(raw.number, raw.problem, path, raw.line);
@@ -139,7 +144,7 @@ void LineReader::read(const text::RawRecord& raw, const std::string& path, Asked
 }
 
 void LineReader::read_object(const RecordFields& fields, int64_t index, AskedLine& line) {
-  const LineSettings settings = read_line_settings(recipe_, fields);
+  const LineSettings settings = read_line_settings(recipe_, fields, adapters_);
   Prompt prompt = prompt_of(fields);
   prompt.number = index + 1;
   const bool is_chat = prompt.conversation.has_value();
@@ -152,13 +157,16 @@ void LineReader::read_object(const RecordFields& fields, int64_t index, AskedLin
   } catch (const base::UserError& error) {
     fields.fail(error.what(), text::Fault::size);
   }
+  if (!settings.adapter.empty()) line.passed_on["adapter"] = settings.adapter;
   // A line with its own seed draws what it draws alone.
   line.request = {.prompt = std::move(ids),
                   .max_new_tokens = most,
                   .sampling = recipe_sampling(settings.recipe),
                   .end = end_of(settings, is_chat),
+                  .adapter = settings.adapter,
                   .log_probabilities = recipe_log_probabilities(settings.recipe),
                   .deadline = {},
+                  .form = recipe_form(settings.recipe, forms_ ? &*forms_ : nullptr),
                   .sample = settings.has_own_seed ? 0 : index};
 }
 

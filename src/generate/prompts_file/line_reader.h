@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/answer_forms.h"
 #include "engine/request.h"
 #include "generate/prompts_file/line_settings.h"
 #include "models/config/config.h"
@@ -64,9 +65,11 @@ class LineReader {
   const models::ModelSource& model_;
   const text::Tokenizer* tokenizer_;
   text::RecordMapping mapping_;
-  std::optional<text::ChatTemplate> chat_{};  // opened when a conversation first needs it
-  std::optional<engine::Ids> text_ends_{};    // the ids that end an answer
-  std::optional<engine::Ids> chat_ends_{};    // and one of a chat
+  std::vector<std::string> adapters_;           // the names of those that lines choose from
+  std::optional<engine::AnswerForms> forms_{};  // where there is a tokenizer
+  std::optional<text::ChatTemplate> chat_{};    // opened when a conversation first needs it
+  std::optional<engine::Ids> text_ends_{};      // the ids that end an answer
+  std::optional<engine::Ids> chat_ends_{};      // and one of a chat
   text::UnwrittenCounts unwritten_{};
   int64_t dropped_answers_ = 0;
 };

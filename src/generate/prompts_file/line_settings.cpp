@@ -1,6 +1,7 @@
 #include "generate/prompts_file/line_settings.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -36,11 +37,16 @@ constexpr std::array kSettingNames{SettingName{"max_tokens", "max_new_tokens"},
                                    SettingName{"stop", "stop"},
                                    SettingName{"stop_sequences", "stop"},
                                    SettingName{"stop_strings", "stop"},
+                                   SettingName{"regex", "regex"},
+                                   SettingName{"guided_regex", "regex"},
                                    SettingName{"logprobs", "logprobs"},
                                    SettingName{"top_logprobs", "logprobs"}};
 
 // Objects in which other tools put settings together.
 constexpr std::array kSettingGroups{"sampling_params", "parameters"};
+
+// Names of the adapter that answers: Snug's, that of TGI and LoRAX, and vLLM's.
+constexpr std::array kAdapterFields{"adapter", "adapter_id", "lora_name"};
 
 // What is not built, unless it has a value that asks for nothing.
 constexpr std::array kNotBuiltSettings{"n",
@@ -51,7 +57,6 @@ constexpr std::array kNotBuiltSettings{"n",
                                        "response_format",
                                        "structured_outputs",
                                        "guided_json",
-                                       "guided_regex",
                                        "guided_choice",
                                        "guided_grammar",
                                        "json_schema",
@@ -130,13 +135,48 @@ void apply_setting(const RecordFields& fields, const SettingName& name, const Js
   settings.has_own_seed = settings.has_own_seed || key_name == "seed";
 }
 
-void apply_group(const RecordFields& fields, const char* group, LineSettings& settings) {
+bool is_known(std::string_view adapter, std::span<const std::string> adapters) {
+  return std::ranges::find(adapters, adapter) != adapters.end();
+}
+
+// One of the adapters that the recipe names; empty or "none": none.
+void choose_adapter(const RecordFields& fields, std::string_view field, const Json& value,
+                    std::span<const std::string> adapters, LineSettings& settings) {
+  if (value.is_null() || value == "" || value == "none") return;
+  if (value.is_string() && is_known(value.get<std::string>(), adapters)) {
+    settings.adapter = value.get<std::string>();
+    return;
+  }
+  const std::string asked = setting_text(value);
+  const std::string what =
+      adapters.empty() ? fmt::format("no adapters are given; adapters={}=FOLDER gives it", asked)
+                       : fmt::format("the adapters are {}", fmt::join(adapters, ", "));
+  fields.fail(
+      fmt::format("'{0}' asks for the adapter '{1}', and {2}; ignore_fields={0} answers "
+                  "without it",
+                  field, asked, what));
+}
+
+// By its own field, or, as vLLM has it, by the name of a model that is an adapter's.
+void choose_adapter(const RecordFields& fields, std::span<const std::string> adapters,
+                    LineSettings& settings) {
+  if (fields.has("model") && fields.document().at("model").is_string() &&
+      is_known(fields.document().at("model").get<std::string>(), adapters))
+    settings.adapter = fields.at("model").get<std::string>();
+  for (const char* field : kAdapterFields)
+    if (fields.has(field)) choose_adapter(fields, field, fields.at(field), adapters, settings);
+}
+
+void apply_group(const RecordFields& fields, const char* group,
+                 std::span<const std::string> adapters, LineSettings& settings) {
   if (!fields.holds(group) || !fields.document().at(group).is_object()) return;
   const Json& values = fields.at(group);
   for (const auto& [field, value] : values.items()) {
     const auto known = std::ranges::find(kSettingNames, field, &SettingName::field);
     if (known != kSettingNames.end())
       apply_setting(fields, *known, value, settings);
+    else if (std::ranges::find(kAdapterFields, field) != kAdapterFields.end())
+      choose_adapter(fields, field, value, adapters, settings);
     else if (!asks_for_nothing(field, value))
       fields.fail(
           fmt::format("'{}' has the setting '{}', which is not built; ignore_fields={} "
@@ -179,10 +219,12 @@ void refuse_not_built(const RecordFields& fields) {
 
 }  // namespace
 
-LineSettings read_line_settings(const formats::Recipe& recipe, const RecordFields& fields) {
+LineSettings read_line_settings(const formats::Recipe& recipe, const RecordFields& fields,
+                                std::span<const std::string> adapters) {
   LineSettings settings{.recipe = recipe};
   refuse_not_built(fields);
-  for (const char* group : kSettingGroups) apply_group(fields, group, settings);
+  for (const char* group : kSettingGroups) apply_group(fields, group, adapters, settings);
+  choose_adapter(fields, adapters, settings);
   for (const SettingName& name : kSettingNames) {
     if (!fields.has(name.field)) continue;
     const bool is_off = std::string_view(name.field) == "top_logprobs" && fields.has("logprobs") &&

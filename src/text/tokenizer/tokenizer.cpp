@@ -231,6 +231,15 @@ std::optional<std::string_view> Tokenizer::token_of(int32_t id) const {
   return vocabulary.contains(id) ? std::optional(vocabulary.token(id)) : std::nullopt;
 }
 
+std::optional<std::string> Tokenizer::bytes_of(int32_t id) const {
+  const auto token = token_of(id);
+  if (!token || is_special(id) || id >= parts_->rows || !parts_->decoder) return std::nullopt;
+  std::string bytes(*token);
+  bool is_fused = false;
+  const bool is_known = parts_->decoder->add(bytes, is_fused) == Decoder::Added::bytes;
+  return is_known ? std::optional(std::move(bytes)) : std::nullopt;
+}
+
 bool Tokenizer::is_special(int32_t id) const {
   const auto added = parts_->added_by_id.find(id);
   return added != parts_->added_by_id.end() && added->second.special;

@@ -78,6 +78,10 @@ class Tokenizer {
   int32_t vocabulary_size() const;
   std::optional<int32_t> id_of(std::string_view token) const;
   std::optional<std::string_view> token_of(int32_t id) const;
+  // The bytes that a token adds to a text that has begun, perhaps a part of a character. Nothing
+  // for a special token, for an id without a token or without a row, and where the bytes depend on
+  // the token's neighbours.
+  std::optional<std::string> bytes_of(int32_t id) const;
   bool is_special(int32_t id) const;
   bool is_added(int32_t id) const;  // an added token, whether special or not
   // Those that from_folder added.

@@ -12,6 +12,8 @@ namespace {
 // Codes in a task of a product, in bytes: reading them takes some ten microseconds, ten times the
 // cost of a task, and a thread waits at most that long for another's last task.
 constexpr int64_t kTaskBytes = int64_t{1} << 17;
+// The number of outputs in a task is a multiple of those that kernels compute at a time.
+constexpr int64_t kOutputsAtOnce = 16;
 // Codes in a task on AMX tiles, in bytes. It is larger since a task's first outputs wait for
 // memory, while later ones are prefetched.
 constexpr int64_t kTileTaskBytes = int64_t{1} << 18;
@@ -136,7 +138,9 @@ void multiply_few_rows(const program::MatmulNf4& matmul, const Invocation& invoc
                            .rows = x.rows,
                            .y = y.data,
                            .y_stride = y.stride};
-  const int64_t outputs = std::max<int64_t>(1, kTaskBytes / program::nf4_code_bytes(x.columns));
+  const int64_t outputs =
+      kOutputsAtOnce *
+      std::max<int64_t>(1, kTaskBytes / program::nf4_code_bytes(kOutputsAtOnce * x.columns));
   multiply_in_parts(product, y.columns, outputs, kernels.multiply[x.element][y.element]);
   invocation.note_decision<&program::MatmulNf4::algorithm>(program::ProductAlgorithm::few_rows);
 }

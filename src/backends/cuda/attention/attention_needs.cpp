@@ -185,7 +185,21 @@ bool suits_cudnn(const AttentionGrad& grad, const OperationView& view, const Car
                         card);
 }
 
+// Of keys and values in 8 bits, those in pages next to queries in bf16, which has the range of the
+// weights that their scales have multiplied.
+bool codes_suit_tensor_cores(const Attention& attention, const OperationView& view,
+                             const Card& card) {
+  constexpr int64_t kScaleBytes = 4 * int64_t{kMatrixKeys} * int64_t{sizeof(float)};
+  const Tensor& k = view[Attention::kK];
+  return attention.paged && view[Attention::kQ].dtype == base::DType::bf16 &&
+         row_stride(k) % kVectorElements == 0 &&
+         fits_tensor_cores(attention,
+                           attention_matrix_shared_bytes(attention.head_dim) + kScaleBytes, card,
+                           {&view[Attention::kQ]});
+}
+
 bool suits_tensor_cores(const Attention& attention, const OperationView& view, const Card& card) {
+  if (attention.quantized) return codes_suit_tensor_cores(attention, view, card);
   return fits_tensor_cores(attention, attention_matrix_shared_bytes(attention.head_dim), card,
                            {&view[Attention::kQ], &view[Attention::kK], &view[Attention::kV]});
 }

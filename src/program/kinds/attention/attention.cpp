@@ -297,8 +297,9 @@ RateForm form_of(const Attention& attention, const OperationView& view) {
   RateForm form = typed_form(view);
   if (!attention.quantized) return form;
   const DType type = view[Attention::kQ].dtype;
-  form.reads.resize(form.reads.size() - 2);  // without the scales
-  form.reads.insert(form.reads.begin(), {type, type});
+  std::vector<DType>& types = form.reads;
+  types.resize(types.size() - 2);  // without the scales, which are the last
+  types.insert(types.begin(), {type, type});
   form.quantized = true;
   return form;
 }

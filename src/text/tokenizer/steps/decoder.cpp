@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "text/tokenizer/model/growth.h"
 #include "text/tokenizer/steps/byte_alphabet.h"
 #include "text/tokenizer/steps/pattern.h"
 #include "text/unicode/utf8.h"
@@ -26,6 +27,11 @@ class Sequence : public Decoder {
   void apply(std::vector<std::string>& tokens, size_t most) const override {
     for (const auto& step : steps_) step->apply(tokens, most);
   }
+  Added add(std::string& token, bool& is_fused) const override {
+    for (const auto& step : steps_)
+      if (step->add(token, is_fused) == Added::unknown) return Added::unknown;
+    return Added::bytes;
+  }
 
  private:
   std::vector<std::unique_ptr<Decoder>> steps_;
@@ -37,6 +43,11 @@ class ByteLevel : public Decoder {
     std::string bytes;
     for (const std::string& token : tokens) bytes += bytes_of(token);
     tokens = {repair_utf8(bytes)};
+  }
+  Added add(std::string& token, bool& is_fused) const override {
+    if (is_fused) return Added::unknown;
+    token = bytes_of(token);
+    return Added::bytes;
   }
 
  private:
@@ -78,6 +89,11 @@ class ByteFallback : public Decoder {
     flush();
     tokens = std::move(result);
   }
+  Added add(std::string& token, bool& is_fused) const override {
+    if (is_fused) return Added::unknown;
+    if (const auto byte = byte_of(token)) token = *byte;
+    return Added::bytes;
+  }
 
  private:
   // Decodes a byte token: <0x41> is the byte 0x41.
@@ -106,6 +122,10 @@ class Fuse : public Decoder {
   void apply(std::vector<std::string>& tokens, size_t /*most*/) const override {
     tokens = {join(tokens)};
   }
+  Added add(std::string& /*token*/, bool& is_fused) const override {
+    is_fused = true;
+    return Added::bytes;
+  }
 };
 
 class Strip : public Decoder {
@@ -119,6 +139,14 @@ class Strip : public Decoder {
       for (int64_t i = 0; i < stop_ && token.ends_with(content_); ++i)
         token.erase(token.size() - content_.size());
     }
+  }
+  Added add(std::string& token, bool& is_fused) const override {
+    // Of a whole text only its beginning is stripped, which is before this token.
+    if (is_fused) return stop_ == 0 ? Added::bytes : Added::unknown;
+    std::vector<std::string> one{token};
+    apply(one, 0);
+    token = std::move(one.front());
+    return Added::bytes;
   }
 
  private:
@@ -137,6 +165,13 @@ class Replace : public Decoder {
       most -= std::min(most, token.size());
     }
   }
+  Added add(std::string& token, bool& is_fused) const override {
+    // Bytes that are a part of a character hold nothing that is replaced.
+    if (is_fused) return Added::unknown;
+    if (find_invalid_utf8(token) == std::string::npos)
+      replace_all(token, pattern_, content_, most_bytes_from(token.size()));
+    return Added::bytes;
+  }
 
  private:
   Regex pattern_;
@@ -150,6 +185,12 @@ class Metaspace : public Decoder {
   void apply(std::vector<std::string>& tokens, size_t most) const override {
     for (size_t i = 0; i < tokens.size(); ++i)
       replace_all(tokens[i], pattern_, i == 0 && drops_first_ ? "" : " ", most);
+  }
+  Added add(std::string& token, bool& is_fused) const override {
+    if (is_fused) return Added::unknown;
+    if (find_invalid_utf8(token) == std::string::npos)
+      replace_all(token, pattern_, " ", most_bytes_from(token.size()));
+    return Added::bytes;
   }
 
  private:
@@ -203,6 +244,7 @@ class WordPiece : public Decoder {
       if (cleans_up_) clean_up(token);
     }
   }
+  Added add(std::string& /*token*/, bool& /*is_fused*/) const override { return Added::unknown; }
 
  private:
   std::string prefix_;
@@ -216,6 +258,7 @@ class BpeDecoder : public Decoder {
     for (size_t i = 0; i < tokens.size(); ++i)
       replace_text(tokens[i], suffix_, i + 1 == tokens.size() ? "" : " ");
   }
+  Added add(std::string& /*token*/, bool& /*is_fused*/) const override { return Added::unknown; }
 
  private:
   std::string suffix_;
@@ -235,6 +278,7 @@ class Ctc : public Decoder {
     }
     std::erase(tokens, "");
   }
+  Added add(std::string& /*token*/, bool& /*is_fused*/) const override { return Added::unknown; }
 
  private:
   std::string pad_;

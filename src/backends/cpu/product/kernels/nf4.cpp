@@ -5,10 +5,13 @@
 // contraction: a nested scale is a product and a sum, each rounded.
 #include "backends/cpu/product/kernels/nf4.h"
 
+#include <type_traits>
+
 #include "backends/cpu/kernels/element_table.h"
 #include "backends/cpu/kernels/lane_sums.h"
 #include "backends/cpu/kernels/vector.h"
-#include "backends/cpu/product/kernels/nf4_scales.h"
+#include "backends/cpu/product/kernels/nf4_fixed.h"
+#include "backends/cpu/product/kernels/nf4_pairs.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
@@ -196,171 +199,32 @@ SNUG_INLINE void multiply_outputs(const Nf4Product& product, const float* x, int
   }
 }
 
-#if defined(__AVX512VNNI__)
-
-// bf16 is computed in fixed point: instructions that multiply pairs of bf16 take four times as long
-// as those for 16-bit integers. Each block of x is scaled to 14 bits and a sign by its largest
-// element, and the table of codes likewise, so that the eight products that a lane adds stay below
-// 2^31.
-//
-// 64 bytes are processed at a time, as 32 words of four codes. A lookup uses the low five bits of a
-// word; the fifth chooses between two copies of the table, so that shifts bring each of the four
-// codes into place. The first block's sums are in the lower eight lanes and the second's in the
-// upper eight.
-constexpr float kOne = 16384;      // fixed-point form of a code's value 1
-constexpr float kLargest = 16383;  // fixed-point form of the largest element in a block of x
-
-constexpr int64_t values_of(int64_t in) {
-  return (in + 2 * kBlock - 1) / (2 * kBlock) * 2 * kBlock;
-}
-constexpr int64_t scales_of(int64_t in) { return (in / kBlock + kLanes - 1) / kLanes * kLanes; }
-
-// The values of a row, then one scale per block.
+#if defined(SNUG_NF4_FIXED)
 template <>
 struct ArrangedOf<uint16_t> {
   using Type = int16_t;
-  static int64_t bytes(int64_t in) {
-    return values_of(in) * int64_t{sizeof(int16_t)} + scales_of(in) * int64_t{sizeof(float)};
-  }
+  static int64_t bytes(int64_t in) { return fixed_bytes(in); }
 };
-
-// Converts a block to fixed point; returns the unit. If any element is NaN or infinite, so is the
-// unit.
-SNUG_INLINE float fix_block(const uint16_t* x, int32_t* fixed) {
-  uint32_t largest_bits = 0;
-  for (int64_t i = 0; i < kBlock; ++i) {
-    const uint32_t bits = x[i] & 0x7fffU;
-    largest_bits = bits > largest_bits ? bits : largest_bits;
-  }
-  const float magnitude = __builtin_bit_cast(float, largest_bits << 16);
-  const float largest = magnitude < 1e-30F ? 1e-30F : magnitude;
-  const Float16Lanes factor = splat(kLargest / largest);
-  for (int64_t i = 0; i < kBlock; i += kLanes) {
-    const Float16Lanes scaled = load(x + i) * factor;
-    _mm512_storeu_si512(fixed + i,
-                        _mm512_maskz_cvtps_epi32(0xffff, reinterpret_cast<__m512>(scaled)));
-  }
-  return largest / kLargest;
-}
-
-// Of every 128 elements, the ones for the lowest code of each word come first. Missing elements at
-// the end are 0.
 template <>
 void arrange_x<uint16_t>(const void* from, void* to, int64_t in) {
-  constexpr int64_t kPlace[4] = {1, 0, 3, 2};  // element of each code, lowest code first
-  const auto* x = static_cast<const uint16_t*>(from);
-  auto* arranged = static_cast<int16_t*>(to);
-  auto* scales = reinterpret_cast<float*>(arranged + values_of(in));
-  for (int64_t i = 0; i < scales_of(in); ++i) scales[i] = 0;
-  for (int64_t start = 0; start < in; start += 2 * kBlock) {
-    int32_t fixed[2 * kBlock] = {};
-    for (int64_t i = start; i < start + 2 * kBlock && i < in; i += kBlock)
-      scales[i / kBlock] = fix_block(x + i, fixed + i - start) / kOne;
-    for (int64_t code = 0; code < 4; ++code)
-      for (int64_t word = 0; word < kPair; ++word)
-        arranged[start + code * kPair + word] =
-            static_cast<int16_t>(fixed[4 * word + kPlace[code]]);
-  }
+  arrange_fixed(static_cast<const uint16_t*>(from), static_cast<int16_t*>(to), in);
 }
-
-SNUG_INLINE __m512i fixed_table(const float* values) {
-  const Float16Lanes scaled = load(values) * splat(kOne);
-  const __m512i fixed = _mm512_maskz_cvtps_epi32(0xffff, reinterpret_cast<__m512>(scaled));
-  return _mm512_maskz_broadcast_i64x4(0xff, _mm512_maskz_cvtepi32_epi16(0xffff, fixed));
-}
-
-SNUG_INLINE __m512i look_up(__m512i table, __m512i index) {
-  return _mm512_maskz_permutexvar_epi16(0xffffffffU, index, table);
-}
-
-// For each i, lane i / 8 of sixteen: it brings the scales of a pair of blocks to the lanes of the
-// pair's sums.
-struct PairLanes {
-  int32_t lane[8 * kLanes];
-};
-constexpr PairLanes pair_lanes() {
-  PairLanes lanes{};
-  for (int32_t i = 0; i < 8 * kLanes; ++i) lanes.lane[i] = i / 8;
-  return lanes;
-}
-alignas(64) constexpr PairLanes kPairLanes = pair_lanes();
-
-// Each part of x is loaded once for two outputs. One row loads no part twice, but the sums of four
-// outputs take less than four sums.
 template <int kRows>
-constexpr int kOutputs<int16_t, kRows> = kRows == 1 ? 4 : 2;
-
-// Blocks [first, first + kLanes) of some outputs, or the last ones.
+constexpr int kOutputs<int16_t, kRows> = kFixedOutputs<kRows>;
 template <int kRows, int kWide>
-struct Blocks {
-  int64_t first;
-  int64_t count;
-  const uint8_t* codes;  // of the first output
-  int64_t output_bytes;
-  Float16Lanes scales[kRows][kWide];
-};
-
-// Multiplies the codes of two blocks, pair number `pair`; `present` are the words that there are.
-template <int kRows, int kWide>
-SNUG_INLINE void multiply_pair(const Blocks<kRows, kWide>& blocks, int64_t pair, __mmask16 present,
-                               __m512i table, const int16_t* (&x)[kRows],
-                               Float16Lanes (&sums)[kRows][kWide]) {
-  __m512i w[kWide][4];
-  for (int i = 0; i < kWide; ++i) {
-    const uint8_t* codes = blocks.codes + i * blocks.output_bytes + pair * kBlock;
-    __builtin_prefetch(codes + kAhead);
-    const __m512i words = _mm512_maskz_loadu_epi32(present, codes);
-    w[i][0] = look_up(table, words);
-    w[i][1] = look_up(table, _mm512_srli_epi16(words, 4));
-    w[i][2] = look_up(table, _mm512_srli_epi16(words, 8));
-    w[i][3] = look_up(table, _mm512_srli_epi16(words, 12));
-  }
-  const __m512i lanes = _mm512_load_si512(kPairLanes.lane + pair * kLanes);
-  for (int row = 0; row < kRows; ++row) {
-    const int16_t* of_pair = x[row] + (blocks.first + 2 * pair) * kBlock;
-    __m512i part[kWide];
-    for (int i = 0; i < kWide; ++i) part[i] = _mm512_setzero_si512();
-    for (int code = 0; code < 4; ++code) {
-      __m512i of_code = _mm512_loadu_si512(of_pair + code * kPair);
-      // Otherwise gcc 12 loads it again for each output: loads take as long as the products.
-      if constexpr (kRows > 1) __asm__("" : "+v"(of_code));
-      for (int i = 0; i < kWide; ++i) part[i] = _mm512_dpwssd_epi32(part[i], w[i][code], of_code);
-    }
-    for (int i = 0; i < kWide; ++i) {
-      const __m512 scale = _mm512_maskz_permutexvar_ps(
-          0xffff, lanes, reinterpret_cast<__m512>(blocks.scales[row][i]));
-      sums[row][i] = multiply_add(lanes_as<Float16Lanes>(_mm512_maskz_cvtepi32_ps(0xffff, part[i])),
-                                  lanes_as<Float16Lanes>(scale), sums[row][i]);
-    }
-  }
+SNUG_INLINE void multiply_outputs(const Nf4Product& product, const int16_t* x, int64_t output,
+                                  Float16Lanes (&sums)[kRows][kWide]) {
+  multiply_fixed<kRows>(product, x, output, sums);
 }
-
-template <int kRows, int kWide>
-SNUG_INLINE void multiply_outputs(const Nf4Product& product, const int16_t* arranged,
-                                  int64_t output, Float16Lanes (&sums)[kRows][kWide]) {
-  const int64_t blocks = product.in / kBlock;
-  const __m512i table = fixed_table(product.weight.values);
-  const int16_t* x[kRows];
-  for (int row = 0; row < kRows; ++row)
-    x[row] = arranged + row * ArrangedOf<uint16_t>::bytes(product.in) / int64_t{sizeof(int16_t)};
-  Blocks<kRows, kWide> some;
-  some.output_bytes = product.in / 2;
-  for (some.first = 0; some.first < blocks; some.first += kLanes) {
-    const int64_t index = output * blocks + some.first;
-    some.count = smaller_of(kLanes, blocks - some.first);
-    some.codes = product.weight.codes + index * (kBlock / 2);
-    for (int i = 0; i < kWide; ++i) {
-      const Float16Lanes of_blocks = block_scales(product.weight, index + i * blocks, some.count);
-      for (int row = 0; row < kRows; ++row)
-        some.scales[row][i] =
-            of_blocks *
-            load(reinterpret_cast<const float*>(x[row] + values_of(product.in)) + some.first);
-    }
-    const int64_t pairs = some.count / 2;
-    for (int64_t pair = 0; pair < pairs; ++pair)
-      multiply_pair<kRows, kWide>(some, pair, 0xffff, table, x, sums);
-    if (some.count % 2 != 0) multiply_pair<kRows, kWide>(some, pairs, 0xff, table, x, sums);
-  }
+#elif defined(SNUG_NF4_PAIRS)
+template <>
+struct ArrangedOf<uint16_t> {
+  using Type = uint16_t;
+  static int64_t bytes(int64_t in) { return in * int64_t{sizeof(uint16_t)}; }
+};
+template <>
+void arrange_x<uint16_t>(const void* from, void* to, int64_t in) {
+  arrange_pairs(static_cast<const uint16_t*>(from), static_cast<uint16_t*>(to), in);
 }
 #endif
 
@@ -399,11 +263,14 @@ constexpr int kTogether = 4;
 // The most rows in a product.
 template <typename X>
 constexpr int64_t kMostRows = 4;
-#if defined(__AVX512VNNI__)
+#if defined(SNUG_NF4_FIXED)
 template <>
 constexpr int kTogether<uint16_t> = 8;
 template <>
 constexpr int64_t kMostRows<uint16_t> = 16;
+#elif defined(SNUG_NF4_PAIRS)
+template <>
+constexpr int64_t kMostRows<uint16_t> = kPairMostRows;
 #endif
 // Outputs whose codes stay in the first-level cache from one group of rows to the next.
 constexpr int64_t kOutputsPerGroup = 8;
@@ -434,6 +301,16 @@ void multiply(const Nf4Product& product) {
   }
 }
 
+template <typename X, typename Y>
+void multiply_codes(const Nf4Product& product) {
+#if defined(SNUG_NF4_PAIRS)
+  if constexpr (std::is_same_v<X, uint16_t>)
+    multiply_pairs<Y>(product);
+  else
+#endif
+    multiply<X, Y>(product);
+}
+
 }  // namespace
 
 extern const Nf4Kernels kNf4Kernels;
@@ -443,6 +320,6 @@ const Nf4Kernels kNf4Kernels = {
     .arranged_bytes = {ArrangedOf<float>::bytes, ArrangedOf<uint16_t>::bytes,
                        ArrangedOf<Fp16>::bytes},
     .most_rows = SNUG_BY_ELEMENT(kMostRows),
-    .multiply = SNUG_BY_TWO_ELEMENTS(multiply)};
+    .multiply = SNUG_BY_TWO_ELEMENTS(multiply_codes)};
 
 }  // namespace snug::backends::cpu::SNUG_ISA

@@ -104,7 +104,8 @@ void attention_grad(const AttentionGradRun& run, cudaStream_t stream);
 // Computes only delta, which is the first step of either form of the gradient.
 void find_delta(const AttentionGradRun& run, cudaStream_t stream);
 
-// Attention and its gradient on the tensor cores. All tensors must have the same 16-bit format;
+// Attention and its gradient on the tensor cores. All tensors must have the same 16-bit format, or
+// k and v 8 bits in pages next to others in bf16, in rows that begin at multiples of 8 bytes;
 // head_dim must be a multiple of 8 and at most kMaxMatrixDims; rows of q, k, v and d_o must begin
 // at multiples of 16 bytes.
 void attention_matrix(const AttentionRun& run, cudaStream_t stream);

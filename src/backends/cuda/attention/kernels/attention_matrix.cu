@@ -1,8 +1,12 @@
 // The forward pass of attention.cu in a 16-bit format on the tensor cores: the same loop, with 64
-// queries per block.
+// queries per block. Keys and values in 8 bits are multiplied as bf16; their scales multiply the
+// columns of the scores, and of the weights.
 #include "backends/cuda/attention/kernels/attention_matrix_tile.cuh"
+#include "backends/cuda/attention/kernels/key_codes.cuh"
 #include "backends/cuda/attention/kernels/score_adjustment.cuh"
 #include "backends/cuda/kernels/row_end.cuh"
+
+#include <type_traits>
 
 namespace snug::backends::cuda {
 namespace {
@@ -73,19 +77,28 @@ __device__ void weigh(float (&scores)[kTiles][4], const TokenRange (&keys)[2],
 // Blocks per multiprocessor: as many as its shared memory and registers hold without spills.
 constexpr int blocks_of(int dims) { return dims > 64 ? 2 : 3; }
 
-template <int kDims, bool kAdjusts, bool kBiased, bool kPaged, typename Format>
+// How a block's keys lie: in rows that follow one another, in pages, or in pages in 8 bits.
+enum class KeyPlace : uint8_t { rows, pages, codes_in_pages };
+
+template <int kDims, bool kAdjusts, bool kBiased, KeyPlace kPlace, typename Format>
 __device__ void attend(const AttentionRun& run) {
+  constexpr bool kPaged = kPlace != KeyPlace::rows;
+  constexpr bool kCoded = kPlace == KeyPlace::codes_in_pages;
+  using KeyCopy =
+      std::conditional_t<kCoded, CodesCopy<kKeys, kDims>, TileCopy<kKeys, kDims, kPaged>>;
   const AttentionForm& form = run.shape.form;
   const FragmentPlace place;
   const int64_t first = int64_t{blockIdx.x} * kBlockRows;
   const int64_t head = blockIdx.y;
   const int64_t q_tokens = run.shape.q_tokens;
   const int64_t q_column = head * form.head_dim;
-  const int64_t kv_column = head / (form.heads / form.kv_heads) * form.head_dim;
+  const int64_t kv_head = head / (form.heads / form.kv_heads);
+  const int64_t kv_column = kv_head * form.head_dim;
   auto* q_tile = shared_memory<uint16_t>();
   const TileRing<kKeys, kDims> ring{q_tile + kBlockRows * matrix_stride(kDims)};
-  const TileCopy<kKeys, kDims, kPaged> k(run.k, form.head_dim, run.rows);
-  const TileCopy<kKeys, kDims, kPaged> v(run.v, form.head_dim, run.rows);
+  const KeyCopy k(run.k, form.head_dim, run.rows);
+  const KeyCopy v(run.v, form.head_dim, run.rows);
+  __shared__ std::conditional_t<kCoded, TileScales, char> scales;
   const BlockRanges<kPaged> ranges(run.keys, first, q_tokens);
   const TokenRange keys[2] = {range_at(run.keys, first + place.row(0), q_tokens),
                               range_at(run.keys, first + place.row(1), q_tokens)};
@@ -99,6 +112,9 @@ __device__ void attend(const AttentionRun& run) {
     if (!tile.is_end()) {
       k.begin(ring.first(stage), tile.token, kv_column, tile.tokens);
       v.begin(ring.second(stage), tile.token, kv_column, tile.tokens);
+      if constexpr (kCoded)
+        scales.read(stage, tile, run.rows, run.k_scales.of_head(kv_head),
+                    run.v_scales.of_head(kv_head));
     }
     end_batch();  // ends a batch, which may be empty, so that the number of batches is fixed
   };
@@ -117,6 +133,7 @@ __device__ void attend(const AttentionRun& run) {
     begin_keys(1 - stage, next);
     float scores[kTiles][4];
     multiply_tiles<kDims, Format>(q, ring.first(stage), scores);
+    if constexpr (kCoded) scale_columns(scores, scales.keys[stage]);
     float factor[2];
     weigh<kAdjusts, kBiased>(scores, keys, diagonals, tile.token, form.scale * kLog2OfE, adjustment,
                              state, factor);
@@ -124,6 +141,7 @@ __device__ void attend(const AttentionRun& run) {
     for (int j = 0; j < kDims / 8; ++j)
 #pragma unroll
       for (int i = 0; i < 4; ++i) output[j][i] *= factor[i / 2];
+    if constexpr (kCoded) scale_columns(scores, scales.values[stage]);
     add_weighted_tiles<kDims, Format>(scores, ring.second(stage), output);
     tile = next;
   }
@@ -140,48 +158,50 @@ __device__ void attend(const AttentionRun& run) {
   store_tiles<kDims>({run.o, first, q_tokens, q_column, form.head_dim}, scale, output);
 }
 
-template <int kDims, bool kAdjusts, bool kPaged, typename Format>
+template <int kDims, bool kAdjusts, KeyPlace kPlace, typename Format>
 __global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
     attention_matrix_kernel(AttentionRun run) {
-  attend<kDims, kAdjusts, false, kPaged, Format>(run);
+  attend<kDims, kAdjusts, false, kPlace, Format>(run);
 }
-template <int kDims, bool kPaged, typename Format>
+template <int kDims, KeyPlace kPlace, typename Format>
 __global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
     attention_bias_kernel(AttentionRun run) {
-  attend<kDims, true, true, kPaged, Format>(run);
+  attend<kDims, true, true, kPlace, Format>(run);
 }
 
-template <int kDims, bool kPaged, typename Format>
+template <int kDims, KeyPlace kPlace, typename Format>
 void launch_matrix(const AttentionRun& run, cudaStream_t stream) {
   const AttentionShape& shape = run.shape;
-  launch(is_biased(shape.form)      ? attention_bias_kernel<kDims, kPaged, Format>
-         : are_adjusted(shape.form) ? attention_matrix_kernel<kDims, true, kPaged, Format>
-                                    : attention_matrix_kernel<kDims, false, kPaged, Format>,
+  launch(is_biased(shape.form)      ? attention_bias_kernel<kDims, kPlace, Format>
+         : are_adjusted(shape.form) ? attention_matrix_kernel<kDims, true, kPlace, Format>
+                                    : attention_matrix_kernel<kDims, false, kPlace, Format>,
          matrix_tiles_of(shape.q_tokens, shape.form.heads, matrix_shared_bytes(1, kKeys, kDims)),
          stream, run);
 }
 
-template <bool kPaged, typename Format>
+template <KeyPlace kPlace, typename Format>
 void launch_dims(const AttentionRun& run, cudaStream_t stream) {
   if (matrix_dims(run.shape.form.head_dim) == 64)
-    launch_matrix<64, kPaged, Format>(run, stream);
+    launch_matrix<64, kPlace, Format>(run, stream);
   else
-    launch_matrix<128, kPaged, Format>(run, stream);
+    launch_matrix<128, kPlace, Format>(run, stream);
 }
 
 template <typename Format>
 void launch_rows(const AttentionRun& run, cudaStream_t stream) {
   if (run.rows == nullptr)
-    launch_dims<false, Format>(run, stream);
+    launch_dims<KeyPlace::rows, Format>(run, stream);
   else
-    launch_dims<true, Format>(run, stream);
+    launch_dims<KeyPlace::pages, Format>(run, stream);
 }
 
 }  // namespace
 
 void attention_matrix(const AttentionRun& run, cudaStream_t stream) {
   if (run.shape.q_tokens == 0) return;
-  if (run.q.format == ElementFormat::f16)
+  if (run.k_scales.data != nullptr)
+    launch_dims<KeyPlace::codes_in_pages, Bf16>(run, stream);
+  else if (run.q.format == ElementFormat::f16)
     launch_rows<F16>(run, stream);
   else
     launch_rows<Bf16>(run, stream);

@@ -6,6 +6,7 @@
 #include "backends/cuda/attention/kernels/attention_splits.h"
 
 #include "backends/cuda/attention/kernels/attention_ranges.cuh"
+#include "backends/cuda/attention/kernels/key_codes.cuh"
 #include "backends/cuda/attention/kernels/score_adjustment.cuh"
 #include "backends/cuda/kernels/element.cuh"
 #include "backends/cuda/kernels/over_items.cuh"
@@ -105,9 +106,7 @@ struct KeyColumns<Codes> {
     for (int i = 0; i < kVectorElements && i < count; ++i)
       words[i / 4] |= uint32_t{from[i]} << (8 * (i % 4));
   }
-  __device__ float at(int i) const {
-    return static_cast<float>(static_cast<int8_t>(words[i / 4] >> (8 * (i % 4)) & 0xffU));
-  }
+  __device__ float at(int i) const { return code_at(words, i); }
 };
 
 template <typename Format>
