@@ -267,6 +267,9 @@ TEST(ForeignKeys, StrategiesSayWhenIsSavedAndEvaluated) {
   // As the Trainer, which has logging_steps for eval_steps that is not given.
   EXPECT_EQ(taken("eval_strategy: steps\nlogging_steps: 20\neval_data: e").eval_steps, 20);
   EXPECT_EQ(taken("logging_steps: 20\neval_data: e").eval_steps, 0);
+  // Nothing to evaluate on is no mistake of theirs.
+  for (const char* words : {"eval_strategy: steps\nlogging_steps: 20", "evals_per_epoch: 4"})
+    EXPECT_EQ(taken(std::string(words) + "\nval_set_size: 0.0").eval_steps, 0) << words;
 }
 
 TEST(ForeignKeys, TheBestModelAndAnEarlyEnd) {

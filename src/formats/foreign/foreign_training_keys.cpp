@@ -28,7 +28,7 @@ void add_step_keys(ForeignRows& rows) {
       .only({"auto_find_batch_size"}, kFalseOnly, "say per_device_train_batch_size: auto")
       .only({"max_steps_per_epoch"}, kFalseOnly, "say max_steps")
       .only({"average_tokens_across_devices"}, kTrueOnly, "each token of a step counts the same")
-      .pass_over({"loss_watchdog_*"}, "a run ends where a loss or gradient is not finite")
+      .pass_over({"loss_watchdog_*"}, "guards and max_loss_increase say what stops a run")
       .pass_over(
           {"do_train", "do_eval", "do_predict", "do_bench_eval", "predict_with_generate", "train"},
           "the command says what is done, and eval_data whether there is an evaluation")

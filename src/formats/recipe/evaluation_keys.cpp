@@ -33,8 +33,9 @@ void settle_evaluation_keys(Recipe& recipe) {
     recipe.save_strategy = SaveStrategy::steps;
   if (is_of_command_line(recipe, "eval_steps") && !is_of_command_line(recipe, "eval_strategy"))
     recipe.eval_strategy = EvalStrategy::steps;
-  if (recipe.eval_strategy == EvalStrategy::steps && recipe.is_given("eval_strategy") &&
-      !recipe.is_given("eval_steps") && recipe.is_given("logging_steps"))
+  if (recipe.evaluates() && recipe.eval_strategy == EvalStrategy::steps &&
+      recipe.is_given("eval_strategy") && !recipe.is_given("eval_steps") &&
+      recipe.is_given("logging_steps"))
     recipe.eval_steps = recipe.logging_steps;
   if (!best_asked_by(recipe).empty() && recipe.metric_for_best_model.empty())
     recipe.metric_for_best_model = "loss";

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 
 #include "base/words.h"
 #include "formats/recipe/recipe.h"

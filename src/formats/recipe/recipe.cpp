@@ -344,9 +344,13 @@ void settle(RecipeReading& reading, const WrittenByKey& given) {
 
 // Other tools accept evaluation intervals even if there is no evaluation data.
 void settle_evaluation(WrittenByKey& given, std::vector<std::string>& notes) {
-  for (const std::string_view data : {"eval_data", "val_set_size"})
-    if (const auto said = given.find(data); said != given.end() && !said->second.items.empty())
-      return;
+  for (const std::string_view data : {"eval_data", "val_set_size"}) {
+    const auto said = given.find(data);
+    if (said == given.end() || said->second.items.empty()) continue;
+    const std::string& text = said->second.items.front();
+    const bool is_zero = data == "val_set_size" && text.find_first_not_of("0.") == text.npos;
+    if (!is_zero) return;
+  }
   for (const std::string_view key : {"eval_strategy", "eval_steps"}) {
     const auto said = given.find(key);
     const bool is_of_other_tool =
