@@ -56,8 +56,10 @@ class LoraRewrite {
 
   Program run() {
     for (const Operation& operation : forward_.operations) {
-      const std::string linear = in_layers(targets_.adapted_linear(operation), operation);
-      const std::string embedding = in_layers(targets_.adapted_embedding(operation), operation);
+      const std::string linear =
+          in_layers(targets_.adapted_linear(operation), operation, Matmul::kB.name);
+      const std::string embedding =
+          in_layers(targets_.adapted_embedding(operation), operation, Embedding::kTable.name);
       if (!linear.empty())
         adapt(operation, linear);
       else if (!embedding.empty())
@@ -72,12 +74,11 @@ class LoraRewrite {
   }
 
  private:
-  // The module, or none where its layer gets no adapter.
-  std::string in_layers(std::string module, const Operation& operation) {
+  // The module, or none where the layer of its weight gets no adapter.
+  std::string in_layers(std::string module, const Operation& operation,
+                        program::OperandName weight) {
     if (module.empty()) return module;
-    const auto operand =
-        operation.attributes.is<Embedding>() ? Embedding::kTable.name : Matmul::kB.name;
-    const int32_t layer = forward_.tensor(find_operand(operation, operand)).layer;
+    const int32_t layer = forward_.tensor(find_operand(operation, weight)).layer;
     if (!options_.layers.empty() && std::ranges::count(options_.layers, layer) == 0) return {};
     layers_.insert(layer);
     modules_.push_back(module);

@@ -65,7 +65,8 @@ void add_adapter_keys(KeyTable& table) {
       .add<&Recipe::layers_to_transform>("layers_to_transform", "",
                                          "the layers, counted from 0, whose modules get LoRA")
       .aliases({"peft_layers_to_transform"})
-      .computed("all layers");
+      .computed("all layers")
+      .range({.least = 0, .most = kMaxRank});
   table
       .add<&Recipe::rank_pattern>("rank_pattern", "",
                                   "ranks of single modules, {PATTERN: RANK}: the first that is the "
