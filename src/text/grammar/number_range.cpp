@@ -152,7 +152,7 @@ Decimal decimal_of(const nlohmann::ordered_json& number) {
   decimal.whole = digits.substr(0, whole);
   decimal.fraction = digits.substr(whole);
   decimal.whole.erase(0, std::min(decimal.whole.find_first_not_of('0'), decimal.whole.size()));
-  if (decimal.whole.empty()) decimal.whole = "0";
+  if (decimal.whole.empty()) decimal.whole.push_back('0');
   decimal.fraction.resize(decimal.fraction.find_last_not_of('0') + 1);
   return decimal;
 }
