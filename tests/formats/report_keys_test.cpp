@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/temporary_folder.h"
+#include "../base/temporary_folder.h"
 
 namespace snug::formats {
 namespace {
