@@ -188,6 +188,14 @@ void add_mixed_gelus(CaseList& list, const Size& size) {
       }
 }
 
+// A learning rate that is a multiple of another.
+void add_scaled_number(CaseList& list) {
+  CaseBuilder builder = list.builder();
+  const TensorId x = builder.measure({1}, {0.25});
+  const TensorId y = builder.output_measure({1});
+  list.add(builder.finish("a number", program::Scale{16.0F}, {x}, {y}));
+}
+
 void add_cases(CaseList& list) {
   for (const Size& size : kSizes) {
     add_sums(list, size, false);
@@ -205,6 +213,7 @@ void add_cases(CaseList& list) {
   add_gelus(list, {17, 65}, 1.0, true);
   add_mixed_gelus(list, {17, 65});
   add_bounded(list, {17, 65}, true);
+  add_scaled_number(list);
 }
 
 }  // namespace

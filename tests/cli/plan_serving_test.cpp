@@ -48,7 +48,7 @@ TEST(PlanServing, PricesPlacesForAdapters) {
   EXPECT_EQ(plan["adapters"]["slots"], 4);
   EXPECT_EQ(plan["adapters"]["modules"], 210);
   EXPECT_EQ(plan["adapters"]["bytes"], 2 * 30 * 8 * (5 * in + 4 * out));
-  EXPECT_LT(plan["sequences"], served_json(shape)["sequences"]);
+  EXPECT_LE(plan["sequences"], served_json(shape)["sequences"]);
   const BinaryRun trained = run_snug({"plan", "model=smollm2-135m", "max_adapters=4"});
   EXPECT_EQ(trained.exit_code, 2);
   EXPECT_TRUE(contains(trained.err, "plan it with mode=serve")) << trained.err;

@@ -104,9 +104,11 @@ TEST(OptimizerPlans, RefuseKeysOfOtherOptimizers) {
 TEST(Schedules, KeysOfOthersAreRefused) {
   EXPECT_TRUE(contains(error_of({"min_lr=1e-5"}),
                        "'min_lr' is not read by lr_scheduler_type=cosine, but by "
-                       "cosine_with_min_lr; leave it out, or choose one of those"));
+                       "cosine_with_min_lr, cosine_warmup_with_min_lr; leave it out, or choose one "
+                       "of those"));
   EXPECT_TRUE(contains(error_of({"lr_scheduler_type=linear", "num_cycles=2"}),
-                       "but by cosine, cosine_with_min_lr, warmup_stable_decay"));
+                       "but by cosine, cosine_with_min_lr, warmup_stable_decay, "
+                       "cosine_with_restarts, cosine_warmup_with_min_lr"));
   const std::string both =
       error_of({"min_lr=1e-5", "clip_threshold=2", "num_decay_steps=3", "muon_momentum=0.5"});
   EXPECT_TRUE(contains(both, "'num_decay_steps' is not read by")) << both;

@@ -32,7 +32,7 @@ void add_loraplus_keys(KeyTable& table) {
       .on_resume(OnResume::free);
   table
       .add<&Recipe::loraplus_lr_embedding>(
-          "loraplus_lr_embedding", "1e-6",
+          "loraplus_lr_embedding", "1e-06",
           "LoRA+: the peak of the learning rate of adapters on an embedding")
       .range({.least = 0, .most = kMaxFloat})
       .on_resume(OnResume::free);

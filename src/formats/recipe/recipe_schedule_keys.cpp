@@ -51,7 +51,7 @@ void add_options(KeyTable& table) {
                                     "cosine_warmup_with_min_lr: share of learning_rate that the "
                                     "warm-up begins with; -1: one over its steps")
       .range({.least = -1, .most = kMaxFloat});
-  table.add<&Recipe::lr_end>("lr_end", "1e-7", "polynomial: the learning rate at the end")
+  table.add<&Recipe::lr_end>("lr_end", "1e-07", "polynomial: the learning rate at the end")
       .range({.least = 0, .most = kMaxFloat});
   table
       .add<&Recipe::power>("power", "1",

@@ -23,7 +23,7 @@ namespace {
 using SchemaJson = nlohmann::ordered_json;
 
 // References and alternatives within one another before anything is read; real schemas have few.
-constexpr int kMaxSchemaDepth = 200;
+constexpr int kMaxNestedSchemas = 200;
 
 struct TypeKeywords {
   std::string_view type;
@@ -107,7 +107,7 @@ class SchemaBuilder {
     if (schema == true) return json_.any_value(next);
     if (schema == false) return builder_.dead();
     if (!schema.is_object()) refuse_schema("what is no schema", path);
-    if (++depth_ > kMaxSchemaDepth)
+    if (++depth_ > kMaxNestedSchemas)
       refuse_schema("references or alternatives that go on without end", path);
     const PlaceId place = of_object(schema, path, next);
     --depth_;
@@ -135,7 +135,7 @@ class SchemaBuilder {
   // A schema whose own reference is put in its place.
   SchemaJson expanded(const SchemaJson& schema) {
     if (!schema.is_object() || !schema.contains("$ref")) return schema;
-    if (++depth_ > kMaxSchemaDepth)
+    if (++depth_ > kMaxNestedSchemas)
       refuse_schema("references that go on without end", schema["$ref"].dump());
     const SchemaJson whole =
         merge_schemas(without_keywords(schema, {"$ref"}), expanded(resolved(reference(schema, ""))),

@@ -53,7 +53,6 @@ std::string shape_error(const Scale& scale, const OperationView& view) {
   ShapeRule rule(view);
   rule.require(std::isfinite(scale.factor), "has a factor that is not finite");
   const Tensor& x = view[Scale::kX];
-  rule.rank(Scale::kX, 2);
   rule.shape(Scale::kY, x.shape);
   rule.mixed_types({Scale::kX, Scale::kY});
   return rule.error();
