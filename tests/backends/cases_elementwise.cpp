@@ -191,8 +191,8 @@ void add_mixed_gelus(CaseList& list, const Size& size) {
 // A learning rate that is a multiple of another.
 void add_scaled_number(CaseList& list) {
   CaseBuilder builder = list.builder();
-  const TensorId x = builder.measure({1}, {0.25});
-  const TensorId y = builder.output_measure({1});
+  const auto x = builder.measure({1}, {0.25});
+  const auto y = builder.output_measure({1});
   list.add(builder.finish("a number", program::Scale{16.0F}, {x}, {y}));
 }
 
