@@ -25,7 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array kEarlyFiles{RunFolder::kRecipe,  RunFolder::kPlan,      RunFolder::kAlgorithms,
-                                 RunFolder::kMetrics, RunFolder::kReference, RunFolder::kLog};
+                                 RunFolder::kMetrics, RunFolder::kReference, RunFolder::kLog,
+                                 RunFolder::kReport};
 constexpr std::string_view kTemporary = ".snug-tmp";  // base/temporary_file.h
 constexpr std::array kResults{RunFolder::kAdapter, RunFolder::kModel, RunFolder::kMerged};
 
@@ -41,7 +42,7 @@ bool is_early_file(const std::string& name) {
 }
 
 bool is_file_of_run(const std::string& name) {
-  return is_early_file(name) || name == RunFolder::kMeasured || name == RunFolder::kReport;
+  return is_early_file(name) || name == RunFolder::kMeasured;
 }
 
 bool is_folder_of_run(const std::string& name) {
