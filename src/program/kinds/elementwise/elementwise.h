@@ -57,7 +57,7 @@ struct SumRows {
   static constexpr std::array kOperands{kX, kY};
 };
 
-// reads: x (tokens, n). writes: y = factor x, rounded once. A model that multiplies by a number of
+// reads: x of any shape. writes: y = factor x, rounded once. A model that multiplies by a number of
 // its compute type, as Gemma its embeddings by the root of their width, has a factor that is
 // rounded to that type.
 struct Scale {
