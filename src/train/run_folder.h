@@ -1,7 +1,7 @@
 // The folder of a run: recipe.yaml, plan.json, algorithms.json (what the backend chose by timing,
 // where it did), reference_log_probabilities.safetensors (of the model as training began, where
-// they are kept), measured.json (once the run finished), metrics.jsonl, report.html (all of these as
-// a page), run.log (what was said), checkpoints, the result.
+// they are kept), measured.json (once the run finished), metrics.jsonl, report.html (all of these
+// as a page), run.log (what was said), checkpoints, the result.
 #pragma once
 
 #include <filesystem>

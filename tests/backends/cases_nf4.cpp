@@ -15,10 +15,10 @@ struct Size {
 // Of the last, the rows do not fit into the shared memory of most cards next to the kernel's table.
 // The weights before it end within a block, and within a byte. A single output could be a sum that
 // cancels, of which no error is small: there are several in each.
-constexpr Size kSizes[]{{1, 16, 64},    {1, 7, 128},   {3, 130, 192}, {4, 33, 640},  {1, 300, 256},
-                        {4, 24, 4160},  {4, 20, 8320}, {6, 9, 4160}, {9, 5, 64},    {16, 70, 320}, {17, 32, 1152},
-                        {32, 33, 4160}, {33, 16, 128}, {2, 3, 50},    {1, 5, 77},    {5, 11, 192},
-                        {7, 70, 1216},  {12, 17, 448}, {3, 20, 10240}};
+constexpr Size kSizes[]{{1, 16, 64},    {1, 7, 128},    {3, 130, 192}, {4, 33, 640},  {1, 300, 256},
+                        {4, 24, 4160},  {4, 20, 8320},  {6, 9, 4160},  {9, 5, 64},    {16, 70, 320},
+                        {17, 32, 1152}, {32, 33, 4160}, {33, 16, 128}, {2, 3, 50},    {1, 5, 77},
+                        {5, 11, 192},   {7, 70, 1216},  {12, 17, 448}, {3, 20, 10240}};
 
 std::vector<TensorId> stored_weight(CaseBuilder& builder, const Size& size, bool nested) {
   const int64_t elements = size.out * size.in;

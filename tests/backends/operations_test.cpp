@@ -60,7 +60,8 @@ bool cpu_must_run(const OperationCase& operation_case) {
 }
 
 // Of each instruction set below the processor's own (SNUG_ISA) half of the cases, of neighbouring
-// ones the other half: what differs between them is the width of vectors, and each case meets two of them.
+// ones the other half: what differs between them is the width of vectors, and each case meets two
+// of them.
 std::function<bool(const OperationCase&)> cases_of_isa() {
   const char* isa = std::getenv("SNUG_ISA");
   if (isa == nullptr || std::getenv("SNUG_ALL_CASES") != nullptr) return {};

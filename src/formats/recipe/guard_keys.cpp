@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 
 namespace snug::formats {

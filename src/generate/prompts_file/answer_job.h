@@ -9,8 +9,9 @@
 
 namespace snug::generate {
 
-// The checksum of the prompts, and of a chat template and a JSON schema that are files; names, sizes and times of the
-// files of model and adapter; and the recipe's keys, without those that change no answer.
+// The checksum of the prompts, and of a chat template and a JSON schema that are files; names,
+// sizes and times of the files of model and adapter; and the recipe's keys, without those that
+// change no answer.
 nlohmann::json answer_job(const formats::Recipe& recipe, const models::ModelSource& model,
                           const PromptsSurvey& survey);
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <stdexcept>
 #include <tuple>
+#include <vector>
 
 namespace snug::text {
 namespace {
