@@ -201,6 +201,7 @@ PlaceId JsonGrammar::spelled(const std::string& text, PlaceId next) {
 
 PlaceId JsonGrammar::other_string(const std::vector<std::string>& names, PlaceId next) {
   std::vector<std::vector<char32_t>> sorted;
+  sorted.reserve(names.size());
   for (const std::string& name : names) sorted.push_back(code_points(name));
   std::ranges::sort(sorted);
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());

@@ -329,6 +329,7 @@ class SchemaBuilder {
   PlaceId other_pair(const SchemaJson& others, const std::vector<Property>& properties,
                      const std::string& path, PlaceId next) {
     std::vector<std::string> names;
+    names.reserve(properties.size());
     for (const Property& one : properties) names.push_back(one.name);
     return json_.other_string(names,
                               json_.colon(value(others, path + "/additionalProperties", next)));

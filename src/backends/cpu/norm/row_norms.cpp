@@ -15,7 +15,7 @@ namespace {
 
 using program::RowNorms;
 
-using Tile = std::array<float, static_cast<size_t>(kNormRows* kNormColumns)>;
+using NormTile = std::array<float, static_cast<size_t>(kNormRows* kNormColumns)>;
 
 // The floats per thread for the scaled f32 factors of its rows.
 int64_t factor_stride(int64_t rank) { return round_up(kNormRows * rank, 16); }
@@ -32,7 +32,7 @@ struct TileBounds {
 };
 
 void fill_tile(const ElementwiseKernels& kernels, const Rows& w, bool transposed,
-               const TileBounds& at, Tile& tile) {
+               const TileBounds& at, NormTile& tile) {
   const auto convert = kernels.convert[w.element][kF32];
   if (!transposed) {
     for (int64_t r = 0; r < at.rows; ++r)
@@ -65,7 +65,7 @@ void run(const RowNorms& row_norms, const Invocation& invocation, CpuContext& co
         elementwise.scale[b.element][kF32](b.at(row), factors + (row - begin) * rank, rank,
                                            row_norms.alpha);
     }
-    alignas(64) Tile tile;
+    alignas(64) NormTile tile;
     std::array<float, static_cast<size_t>(kNormRows)> squares{};
     for (int64_t column = 0; column < in; column += kNormColumns) {
       const TileBounds at{begin, end - begin, column, std::min(kNormColumns, in - column)};
