@@ -78,15 +78,11 @@ struct Recipe {
   EvalStrategy eval_strategy = EvalStrategy::steps;
   SaveStrategy save_strategy = SaveStrategy::steps;
   bool eval_on_start = false;
-  int64_t eval_generate = 0;                  // records whose answers an evaluation generates
-  std::vector<std::string> generate_metrics;  // that compare these answers with the data's
-  std::string answer_pattern;  // a regular expression for what is compared; empty: all
   bool load_best_model_at_end = false;
   std::string metric_for_best_model;  // empty: none
   std::optional<bool> greater_is_better;
   int64_t early_stopping_patience = 0;  // evaluations; 0: the run is not stopped early
   double early_stopping_threshold = 0;
-  bool save_only_model = false;
   std::vector<std::string> guards;  // that stop the run; {"all"} or names
   double max_loss_increase = 0;     // times the best loss
   int64_t loss_increase_steps = 0;
@@ -153,11 +149,8 @@ struct Recipe {
   std::vector<int64_t> layers_to_transform;  // empty: all layers
   std::vector<std::string> rank_pattern;     // "PATTERN=RANK", PEFT's patterns of modules
   std::vector<std::string> alpha_pattern;    // the same for lora_alpha
-  std::string init_lora_weights;             // a word of PEFT
   double loraplus_lr_ratio = 0;              // 0: one learning rate for A and B
   double loraplus_lr_embedding = 0;
-  double neftune_noise_alpha = 0;     // 0: no noise
-  double label_smoothing_factor = 0;  // 0: none
 
   int64_t adapter_len = 0;     // vectors of a prompt
   int64_t adapter_layers = 0;  // counted from the top; 0: all but the first two
@@ -222,9 +215,8 @@ struct Recipe {
   int64_t max_adapters = 0;           // that have a place side by side
   int64_t max_adapter_rank = 0;       // of one of them
   CacheDtype kv_cache_dtype = CacheDtype::automatic;
-  std::string json_schema;               // a file that the answer follows; empty: none
-  std::string regex;                     // that the whole answer matches; empty: none
-  int64_t prompt_lookup_num_tokens = 0;  // guessed from the prompt at once; 0: none
+  std::string json_schema;  // a file that the answer follows; empty: none
+  std::string regex;        // that the whole answer matches; empty: none
 
   std::string tasks;   // a YAML file of evaluation tasks; empty: questions of data
   int64_t stride = 0;  // tokens between the windows of perplexity
