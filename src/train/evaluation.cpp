@@ -56,7 +56,7 @@ Evaluation::Scores Evaluation::scores_of_set() {
   set_inputs(executor_,
              objective_.is_token_mean ? methods::RowCounts{.trained_tokens = 1} : counts);
   Scores scores;
-  std::array<float, StepMetrics::kMostMeasures> measures{};
+  std::array<float, StepMetrics::kMaxMeasures> measures{};
   for (int64_t row = 0; row < rows; row += rows_ * ranks) {
     loader_.load(ProgramName::evaluate, row + rank * rows_, rows);
     run_batch(executor_, ProgramName::evaluate);

@@ -53,7 +53,7 @@ class Evaluation {
   struct Scores {
     double loss = 0;
     double weight = 0;  // in the mean over all sets: targets, or records
-    std::array<double, StepMetrics::kMostMeasures> measures{};
+    std::array<double, StepMetrics::kMaxMeasures> measures{};
   };
   Scores scores_of_set();
 

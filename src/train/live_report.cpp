@@ -15,7 +15,7 @@ namespace snug::train {
 namespace {
 
 // A page that took a second is next written after a hundred.
-constexpr int kMostShare = 100;
+constexpr int kMaxShare = 100;
 
 std::string time_now() {
   return fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(std::time(nullptr)));
@@ -52,7 +52,7 @@ void LiveReport::follow() {
   write(
       {.state = "running", .goes_on = true, .total_steps = total_steps_, .written_at = time_now()});
   const Clock::time_point end = Clock::now();
-  due_ = end + std::max(interval_, kMostShare * (end - start));
+  due_ = end + std::max(interval_, kMaxShare * (end - start));
 }
 
 void LiveReport::stop(const std::string& state) {

@@ -30,9 +30,9 @@ struct StepMetrics {
   int64_t resident_bytes = 0;
   // What the objective measures next to the loss, by its names; what is no number, a mean over
   // none, is not reported.
-  static constexpr size_t kMostMeasures = 12;
+  static constexpr size_t kMaxMeasures = 12;
   std::span<const std::string_view> measure_names{};
-  std::array<float, kMostMeasures> measures{};
+  std::array<float, kMaxMeasures> measures{};
 };
 
 // Whether users look at this measure, and it is a number; metrics.jsonl has the others too.

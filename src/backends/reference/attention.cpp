@@ -406,7 +406,7 @@ void quantize_head(const Floats<T>& x, int64_t t, int64_t slot, int64_t head,
     is_finite = is_finite && std::isfinite(value);
     largest = std::max(largest, std::abs(value));
   }
-  const bool is_zero = largest < kLeastMagnitude;
+  const bool is_zero = largest < kMinMagnitude;
   const float inverse = is_zero ? 0.0F : kLargestCode / largest;
   for (int64_t d = 0; d < width; ++d) {
     const float value = is_finite ? static_cast<float>(x.at(t, head * width + d)) : 0.0F;

@@ -31,7 +31,7 @@ template <typename X>
 float encode(const void* elements, int64_t n, int8_t* codes) {
   const X* x = static_cast<const X*>(elements);
   const Magnitude magnitude = magnitude_of(x, n);
-  if (!magnitude.is_finite || magnitude.largest < kLeastMagnitude) {
+  if (!magnitude.is_finite || magnitude.largest < kMinMagnitude) {
     for (int64_t i = 0; i < n; ++i) codes[i] = 0;
     return magnitude.is_finite ? 0.0F : __builtin_nanf("");
   }

@@ -30,7 +30,7 @@ __global__ void key_codes_kernel(KeyCodesRun run) {
   }
   largest = warp_max(largest);
   const bool is_finite = warp_sum(zeros) == 0.0F;
-  const bool is_zero = !is_finite || largest < kLeastMagnitude;
+  const bool is_zero = !is_finite || largest < kMinMagnitude;
   const float inverse = is_zero ? 0.0F : kLargestCode / largest;
   int8_t* codes = run.codes + slot * run.stride + head * run.head_dim;
   for (int d = lane; d < run.head_dim; d += kLanes)
