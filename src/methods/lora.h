@@ -48,6 +48,7 @@
 
 #include "formats/adapter/module_pattern.h"
 #include "formats/adapter/peft_adapter.h"
+#include "formats/recipe/choices.h"
 #include "methods/optimizer.h"
 #include "program/ir/program.h"
 
@@ -70,6 +71,7 @@ struct LoraOptions {
   double dropout = 0.0;
   bool rslora = false;  // scale alpha / sqrt(r) instead of alpha / r
   bool dora = false;    // trains a magnitude for each output
+  formats::LoraInit init = formats::LoraInit::standard;
   // The last parts of module names ("q_proj"), regular expressions over whole names, or
   // {"all-linear"} for every linear. Only names select embeddings.
   std::vector<std::string> target_modules{"all-linear"};

@@ -32,6 +32,13 @@ struct ObjectiveOptions {
   double beta = 0.1;
   base::PreferenceLoss loss = base::PreferenceLoss::sigmoid;
   double label_smoothing = 0;
+  double simpo_gamma = 0;
+  double label_smoothing_factor = 0;  // of tokens
+  // Of learning from rewards.
+  double epsilon = 0.2;
+  double epsilon_high = 0.2;
+  double delta = 0;  // 0: off
+  bool sequence_ratio = false;
   double desirable_weight = 1;
   double undesirable_weight = 1;
 };

@@ -46,6 +46,7 @@ struct UpdateOptions {
   // Of LoRA+ (Hayou et al. 2024), as shares of the learning rate; equal rates unless it is used.
   double lora_b_rate = 1.0;
   double lora_embedding_rate = 1.0;
+  double ema_decay = 0;  // of an average of what trains; 0: none
   int64_t seed = 0;
   std::optional<LossScaleOptions> loss_scale{};  // of gradients in fp16
 };

@@ -282,6 +282,15 @@ constexpr auto words_of(SaveStrategy /*type*/) {
                                     {SaveStrategy::best, "best"}});
 }
 
+// How LoRA's A and B begin (PEFT's init_lora_weights).
+enum class LoraInit : uint8_t { standard, gaussian, pissa, olora };
+constexpr auto words_of(LoraInit /*type*/) {
+  return base::words<LoraInit>({{LoraInit::standard, "true"},
+                                {LoraInit::gaussian, "gaussian"},
+                                {LoraInit::pissa, "pissa"},
+                                {LoraInit::olora, "olora"}});
+}
+
 // In what the keys and values of cached tokens are stored; automatic: in the compute type.
 enum class CacheDtype : uint8_t { automatic, int8 };
 constexpr auto words_of(CacheDtype /*type*/) {

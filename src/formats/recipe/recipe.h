@@ -44,7 +44,20 @@ struct Recipe {
   double undesirable_weight = 0;
   PreferenceLoss loss_type = PreferenceLoss::sigmoid;
   double label_smoothing = 0;  // of pairs: the share of labels that are taken to be wrong
+  double simpo_gamma = 0;      // the margin that simpo asks for, in units of beta
   bool precompute_ref_log_probs = false;
+  // Of learning from rewards.
+  std::vector<std::string> rewards;  // "NAME" or "NAME:WEIGHT"
+  int64_t num_generations = 0;       // answers to each prompt
+  int64_t max_completion_length = 0;
+  int64_t steps_per_generation = 0;  // micro-batches whose answers are made together
+  int64_t num_iterations = 0;        // how often they are learned
+  double epsilon = 0;
+  double epsilon_high = 0;  // 0: epsilon
+  double delta = 0;         // 0: off
+  std::string scale_rewards;
+  std::string importance_sampling_level;
+  bool mask_truncated_completions = false;
 
   std::vector<DataEntry> data;
   std::vector<DataEntry> eval_data;  // one or several named sets; empty: none
@@ -70,14 +83,18 @@ struct Recipe {
 
   std::string output_dir;
   bool overwrite_output_dir = false;
-  double save_steps = 0;               // as for steps_in; 0: only at the end
-  int64_t save_total_limit = 0;        // 0: keep all
+  double save_steps = 0;         // as for steps_in; 0: only at the end
+  int64_t save_total_limit = 0;  // 0: keep all
+  bool save_only_model = false;
   std::string resume_from_checkpoint;  // a word of Resume, or a path
   double logging_steps = 0;            // as for steps_in
   double eval_steps = 0;               // as for steps_in; 0: only at the end
   EvalStrategy eval_strategy = EvalStrategy::steps;
   SaveStrategy save_strategy = SaveStrategy::steps;
   bool eval_on_start = false;
+  int64_t eval_generate = 0;              // records whose answers are generated; 0: none
+  std::vector<std::string> eval_metrics;  // of these answers
+  int64_t num_new_layers = 0;             // zero-initialised copies of layers that alone train
   bool load_best_model_at_end = false;
   std::string metric_for_best_model;  // empty: none
   std::optional<bool> greater_is_better;
@@ -132,7 +149,10 @@ struct Recipe {
   std::vector<double> ns_coefficients;
   int64_t ns_steps = 0;
   AdjustLearningRate adjust_lr_fn = AdjustLearningRate::original;
-  double max_grad_norm = 0;  // 0: no clipping
+  double max_grad_norm = 0;           // 0: no clipping
+  double neftune_noise_alpha = 0;     // 0: no noise
+  double label_smoothing_factor = 0;  // of tokens
+  double ema_decay = 0;               // 0: no average of the weights
   Optimizer optim = Optimizer::adamw;
   bool optim_in_backward = false;
   GradientDtype gradient_dtype = GradientDtype::automatic;
@@ -146,6 +166,7 @@ struct Recipe {
   std::vector<std::string> modules_to_save;
   bool use_rslora = false;
   bool use_dora = false;
+  LoraInit init_lora_weights = LoraInit::standard;
   std::vector<int64_t> layers_to_transform;  // empty: all layers
   std::vector<std::string> rank_pattern;     // "PATTERN=RANK", PEFT's patterns of modules
   std::vector<std::string> alpha_pattern;    // the same for lora_alpha
@@ -215,8 +236,9 @@ struct Recipe {
   int64_t max_adapters = 0;           // that have a place side by side
   int64_t max_adapter_rank = 0;       // of one of them
   CacheDtype kv_cache_dtype = CacheDtype::automatic;
-  std::string json_schema;  // a file that the answer follows; empty: none
-  std::string regex;        // that the whole answer matches; empty: none
+  std::string json_schema;               // a file that the answer follows; empty: none
+  std::string regex;                     // that the whole answer matches; empty: none
+  int64_t prompt_lookup_num_tokens = 0;  // guessed from what was said; 0: none
 
   std::string tasks;   // a YAML file of evaluation tasks; empty: questions of data
   int64_t stride = 0;  // tokens between the windows of perplexity

@@ -45,10 +45,12 @@ struct ForwardOptions {
   bool deterministic = true;       // the gradient of attention has the same bits in every run
   int64_t sequence_tokens = 0;  // the longest possible sequence, which selects longrope's factors
   Head head = Head::loss;
-  double router_loss = 0;  // the factor of the loss that balances experts; 0: no such loss
-  int64_t outputs = 0;     // rows of logits, for Head::logits
-  int64_t candidates = 0;  // the number of likeliest tokens to select; 0: none
-  CacheOptions cache{};    // without caches, keys come from this batch only
+  double router_loss = 0;      // the factor of the loss that balances experts; 0: no such loss
+  double neftune_alpha = 0;    // of the noise that is added to embeddings; 0: none
+  double label_smoothing = 0;  // of the losses of tokens
+  int64_t outputs = 0;         // rows of logits, for Head::logits
+  int64_t candidates = 0;      // the number of likeliest tokens to select; 0: none
+  CacheOptions cache{};        // without caches, keys come from this batch only
 };
 
 // The program reads the weights by name, and these batch tensors of lifetime step: `tokens` and,

@@ -50,6 +50,7 @@ struct TrainingSpec {
   bool update_in_backward = false;  // requires accumulation 1 and no clipping
   bool deterministic = true;        // the same bits in every run on any target
   bool evaluate = false;
+  double neftune_alpha = 0;  // of the noise that is added to embeddings in training; 0: none
   // Programs that generate with the trainable weights, whose memory overlays that of a training
   // step.
   std::optional<InferenceShape> generation{};
