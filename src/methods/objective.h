@@ -68,6 +68,8 @@ struct Objective {
   program::Program (*finish)(const program::Program& forward, const ObjectiveOptions& options);
   // What is a fault when this is learned, and stops the run.
   formats::GuardSet guards = formats::kAllGuards;
+  // Its loss is one of the margin between two answers (backends/formulas/preference_loss.h).
+  bool has_margin = false;
 };
 
 const Objective& objective_of(ObjectiveKind kind);
@@ -81,5 +83,6 @@ extern const Objective kNextToken;
 extern const Objective kDpo;
 extern const Objective kOrpo;
 extern const Objective kKto;
+extern const Objective kSimpo;
 
 }  // namespace snug::methods

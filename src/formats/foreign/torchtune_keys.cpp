@@ -62,7 +62,7 @@ std::vector<ToolKey> torchtune_keys() {
              {"torchtune.modules.loss.CEWithChunkedOutputLoss"},
              {"torch.nn.CrossEntropyLoss"}},
             "say objective")
-      .only({"loss.label_smoothing"}, kZeroOnly, "labels are not smoothed")
+      .same_as({"loss.label_smoothing"}, "label_smoothing_factor")
       .pass_over({"loss.*"}, "the loss is that of the objective")
       .same_as({"enable_activation_checkpointing"}, "activation_checkpointing")
       .same_as({"enable_activation_offloading"}, "activation_offloading")

@@ -120,12 +120,15 @@ enum class Objective : uint8_t {
   orpo,
   // Whether an answer is desirable, relative to the initial model.
   kto,
+  // Which of two answers is preferred, by the mean of its tokens' log-probabilities.
+  simpo,
 };
 constexpr auto words_of(Objective /*type*/) {
   return base::words<Objective>({{Objective::next_token, "next_token"},
                                  {Objective::dpo, "dpo"},
                                  {Objective::orpo, "orpo"},
-                                 {Objective::kto, "kto"}});
+                                 {Objective::kto, "kto"},
+                                 {Objective::simpo, "simpo"}});
 }
 
 // The loss of a pair of answers.
