@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/captured_stream.h"
+#include "engine/questions/prompt.h"
 #include "formats/recipe/recipe.h"
 #include "generate/evaluation/evaluate.h"
-#include "generate/prompt.h"
 #include "generate/questions.h"
 #include "golden_recipe.h"
 #include "text/row/dataset.h"

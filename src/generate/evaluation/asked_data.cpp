@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "engine/questions/prompt.h"
 #include "generate/evaluation/answers.h"
-#include "generate/prompt.h"
 #include "text/chat/jinja/values/python_text.h"
 
 namespace snug::generate {
@@ -18,12 +18,13 @@ std::string_view trimmed(std::string_view text) {
 
 // The number of new tokens for which there is room after the longest prompt. Where there is none,
 // the error names that prompt's record.
-int64_t room_for_answers(const ModelToAsk& model, const std::vector<Question>& questions) {
-  const Question& longest = *std::max_element(
-      questions.begin(), questions.end(),
-      [](const Question& a, const Question& b) { return a.ids.size() < b.ids.size(); });
+int64_t room_for_answers(const ModelToAsk& model, const std::vector<engine::Question>& questions) {
+  const engine::Question& longest = *std::max_element(
+      questions.begin(), questions.end(), [](const engine::Question& a, const engine::Question& b) {
+        return a.ids.size() < b.ids.size();
+      });
   try {
-    return new_tokens(model.recipe, model.source.config, std::ssize(longest.ids));
+    return engine::new_tokens(model.recipe, model.source.config, std::ssize(longest.ids));
   } catch (const base::UserError& error) {
     throw base::UserError(error.what(), {longest.file, longest.line, 0});
   }
@@ -41,9 +42,9 @@ AskedData asked_data(const ModelToAsk& model) {
       read_questions(model.recipe, model.tokenizer, model.source.config.has_encoder());
   const bool is_chat = asked.questions.front().is_conversation;
   const int64_t room = room_for_answers(model, asked.questions);
-  const engine::AnswerEnd end{.ids = end_ids(model.recipe, model.tokenizer, is_chat)};
+  const engine::AnswerEnd end{.ids = engine::end_ids(model.recipe, model.tokenizer, is_chat)};
   std::vector<AskedPrompt> prompts;
-  for (const Question& question : asked.questions)
+  for (const engine::Question& question : asked.questions)
     prompts.push_back({{.prompt = question.ids, .max_new_tokens = room, .end = end}, true});
   std::vector<double> scores;
   for (std::string& text : answers_to(model, prompts, asked.run)) {

@@ -16,7 +16,7 @@ struct AskedData {
     std::string text;
     bool is_correct = false;
   };
-  std::vector<Question> questions;
+  std::vector<engine::Question> questions;
   std::vector<Answer> answers;  // one for each question
   Figure exact_match{};
   RunOfModel run{};
