@@ -21,6 +21,7 @@
 #include "plan/document/measured.h"
 #include "plan/job/assembly.h"
 #include "plan/spec/resolve.h"
+#include "plan/time/clock.h"
 #include "runtime/execution/rehearsal.h"
 #include "runtime/loading/load_weights.h"
 #include "runtime/process/job_ranks.h"
@@ -29,6 +30,7 @@
 #include "runtime/saving/checkpoint_folders.h"
 #include "runtime/saving/save_model.h"
 #include "runtime/session.h"
+#include "train/asked_questions.h"
 #include "train/audit.h"
 #include "train/best_model.h"
 #include "train/check_before_ranks.h"
@@ -37,6 +39,7 @@
 #include "train/evaluation.h"
 #include "train/evaluation_names.h"
 #include "train/files_fingerprint.h"
+#include "train/generated_answers.h"
 #include "train/guards.h"
 #include "train/kept_reference.h"
 #include "train/live_report.h"
@@ -46,6 +49,7 @@
 #include "train/run_folder.h"
 #include "train/run_identity.h"
 #include "train/run_length.h"
+#include "train/samples_log.h"
 #include "train/stop_signal.h"
 #include "train/tensorboard_log.h"
 #include "train/trainer.h"
@@ -110,7 +114,8 @@ class Run {
     runtime::release_freed_memory();
     if (ranks_.is_first())
       base::say("{}", short_text(audit({recipe_, recipe_, model_, data_}, text::kQuickAudit)));
-    data_.tokenizer.reset();
+    // What answers are made of texts by stays.
+    if (recipe_.eval_generate == 0) data_.tokenizer.reset();
     runtime::release_freed_memory();
   }
 
@@ -238,9 +243,11 @@ class Run {
   BestRule best_rule() const {
     std::vector<std::string> sets;
     for (const EvaluationSet& set : data_.evaluation) sets.push_back(set.name);
-    const methods::Objective& objective = methods::objective_of(recipe_.objective);
-    return best_rule_of(recipe_,
-                        evaluation_keys(sets, objective.measures, objective.is_token_mean));
+    const std::vector<std::string> measures = evaluation_measures(recipe_);
+    return best_rule_of(
+        recipe_,
+        evaluation_keys(sets, std::vector<std::string_view>(measures.begin(), measures.end()),
+                        methods::objective_of(recipe_.objective).is_token_mean));
   }
 
   GuardRules guard_rules() const {
@@ -342,6 +349,30 @@ class Run {
     if (tensorboard_) tensorboard_->add(line);
   }
 
+  // Of what an evaluation generated, some is shown.
+  void show_answers(const GeneratedAnswers& answers, int64_t step) {
+    if (!measured_.answers_seconds) say_decoding(answers.times());
+    measured_.answers_seconds = answers.times().prefill_seconds + answers.times().decode_seconds;
+    const std::vector<AnswerSample> samples = answers.samples();
+    samples_->add(step, samples, answers.names());
+    if (tensorboard_)
+      tensorboard_->add_text(step, "eval/samples", samples_text(samples, answers.names()));
+  }
+
+  // A run of the largest program that decodes, as planned, next to the mean of all sizes.
+  void say_decoding(const engine::EngineTimes& times) const {
+    const program::Program* decode = planned_->job.find(program::ProgramName::decode);
+    if (times.decode_runs == 0 || decode == nullptr) return;
+    const plan::InferenceShape& shape = *planned_->spec.generation;
+    const program::ExpectedBounds half_full{.mean_segment_tokens =
+                                                static_cast<double>(shape.capacity.decoder()) / 2};
+    base::say("answers: {} tokens in {} decoding steps of {} each; {} planned for {} side by side",
+              times.decode_tokens, times.decode_runs,
+              plan::readable_seconds(times.decode_seconds / static_cast<double>(times.decode_runs)),
+              plan::readable_seconds(plan::simulate(*decode, planned_->rates, half_full).seconds),
+              shape.sequences);
+  }
+
   // What ended a run too early stands on its page too.
   TrainerOutcome train_and_report(const StopSignal& signal) {
     if (!ranks_.is_first()) return train(signal);
@@ -359,6 +390,13 @@ class Run {
   }
 
   TrainerOutcome train(const StopSignal& signal) {
+    std::optional<Evaluation> evaluation;
+    std::optional<GeneratedAnswers> answers;
+    if (planned_->spec.generation) {
+      answers.emplace(data_.evaluation, recipe_, planned_->spec, *data_.tokenizer,
+                      session_.executor());
+      samples_.emplace(folder_.path, folder_.goes_on ? std::optional(state_.step) : std::nullopt);
+    }
     const TrainerOptions options{.total_steps = length_.steps,
                                  .end_row = length_.end_row,
                                  .rows = planned_->spec.rows,
@@ -378,11 +416,16 @@ class Run {
                                  .lock = folder_.lock ? &*folder_.lock : nullptr,
                                  .ranks = &ranks_,
                                  .on_warm = [this] { say_outside("two steps"); },
+                                 .on_evaluation =
+                                     [&](int64_t step) {
+                                       if (answers) show_answers(*answers, step);
+                                     },
                                  .on_record = [this](std::string_view line) { follow(line); }};
     BatchLoader training(data_.training->rows, planned_->spec.rows, planned_->spec.row_tokens,
                          session_.executor(), data_.training->reference);
-    std::optional<Evaluation> evaluation;
-    if (!data_.evaluation.empty())
+    if (answers)
+      evaluation.emplace(data_.evaluation, planned_->spec, session_.executor(), &ranks_, &*answers);
+    else if (!data_.evaluation.empty())
       evaluation.emplace(data_.evaluation, planned_->spec, session_.executor(), &ranks_);
     const fs::path path = folder_.path / RunFolder::kMetrics;
     std::optional<formats::JsonLines> metrics;
@@ -526,6 +569,7 @@ class Run {
   // Of the first rank, once it trains.
   std::optional<LiveReport> report_;
   std::optional<TensorBoardLog> tensorboard_;
+  std::optional<SamplesLog> samples_;
 };
 
 }  // namespace

@@ -384,6 +384,7 @@ void Trainer::watch(const StepMetrics& metrics, runtime::TrainerState& state) co
 void Trainer::evaluate(runtime::TrainerState& state) {
   evaluation_->run();
   eval_loss_ = evaluation_->loss();
+  if (options_.on_evaluation) options_.on_evaluation(state.step);
   record(evaluation_->json(state.step));
   if (progress_ != nullptr) progress_->note(evaluation_->text(state.step));
   if (state.step > 0 && state.step == first_step_) return;

@@ -53,6 +53,8 @@ struct TrainerOptions {
   // It is called once, after two steps of this process: what a device takes by itself is taken
   // then.
   std::function<void()> on_warm = nullptr;
+  // It is told of each evaluation, before its line of metrics is written.
+  std::function<void(int64_t step)> on_evaluation = nullptr;
   // It is told each line of metrics, after it was written; only where metrics are written.
   std::function<void(std::string_view)> on_record = nullptr;
 };

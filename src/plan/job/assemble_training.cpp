@@ -241,8 +241,12 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
     document.busy_seconds.emplace(name_of(channel), seconds);
   document.load_seconds = load_seconds(job, rates);
   document.load_basis = load_basis(job, rates);
-  const PassInputs passes{job, spec, rates, expected,
-                          inputs.data ? std::optional(inputs.data->rows) : std::nullopt};
+  const PassInputs passes{job,
+                          spec,
+                          rates,
+                          expected,
+                          inputs.data ? std::optional(inputs.data->rows) : std::nullopt,
+                          {inputs.recipe.eval_generate, inputs.recipe.max_new_tokens}};
   document.reference = reference_pass(passes);
   document.evaluation = evaluation_pass(passes);
   document.save_seconds = save_seconds(job, rates);

@@ -18,6 +18,7 @@
 #include "plan/job/rank_grid.h"
 #include "plan/spec/adapter_widths.h"
 #include "plan/spec/frozen_weights.h"
+#include "plan/spec/generation_spec.h"
 #include "plan/spec/objective_spec.h"
 #include "plan/spec/router_loss.h"
 #include "plan/spec/stream_spec.h"
@@ -340,6 +341,7 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   spec.adapter_in_files = !recipe.adapter.empty();
   if (spec.adapter_in_files) spec.adapter_widths = adapter_widths(recipe.adapter);
   documents.shape_rows(spec);
+  spec.generation = generation_shape(recipe, spec, documents);
   return spec;
 }
 

@@ -1,0 +1,144 @@
+#include "train/asked_questions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/console.h"
+#include "base/error.h"
+#include "engine/questions/prompt.h"
+#include "methods/objective.h"
+#include "scores/score_list.h"
+
+namespace snug::train {
+namespace {
+
+constexpr std::string_view kMetricsKey = "eval_metrics";
+
+// Reads the sources of one set until there are as many questions as are wanted.
+class SetReader {
+ public:
+  SetReader(const formats::Recipe& recipe, const AskedSet& set, const text::Tokenizer& tokenizer)
+      : recipe_(recipe), set_(set), tokenizer_(tokenizer) {}
+
+  std::vector<engine::Question> run() {
+    for (const text::RecordSource& source : set_.sources) read(source);
+    if (questions_.empty()) refuse();
+    if (too_long_ > 0)
+      base::say(
+          "eval_generate: {} of the first {} prompts {} more than {} tokens, as many as the "
+          "longest "
+          "evaluation document has, and {} not asked",
+          too_long_, too_long_ + std::ssize(questions_), too_long_ == 1 ? "has" : "have",
+          set_.prompt_tokens, too_long_ == 1 ? "is" : "are");
+    return std::move(questions_);
+  }
+
+ private:
+  int64_t missing() const { return recipe_.eval_generate - std::ssize(questions_) - too_long_; }
+
+  void read(const text::RecordSource& source) {
+    const text::DatasetOptions& options = source.options;
+    const text::RecordRules rules{
+        .form = options.form,
+        .has_encoder = options.encoder_length > 0,
+        .ignored = options.ignored_fields,
+        .mapping = options.mapping.is_empty() ? nullptr : &options.mapping};
+    int64_t records = 0;
+    for (const std::string& file : source.files) {
+      const int64_t left = source.limit > 0 ? source.limit - records : 0;
+      if (missing() <= 0 || (source.limit > 0 && left <= 0)) return;
+      engine::QuestionFile asked{.path = file,
+                                 .rules = rules,
+                                 .chat_template = options.chat_template,
+                                 .most_records = left,
+                                 .most_questions = missing()};
+      if (set_.held_out)
+        asked.takes = [&](const text::RawRecord& raw) { return set_.held_out->holds(raw); };
+      engine::EvaluatedRecords of_file;
+      take(engine::questions_in(asked, tokenizer_, of_file));
+      records += of_file.count;
+      if (of_file.bad.count() > 0 && !questions_.empty())
+        base::say("eval_generate: {}", of_file.bad.told(file, of_file.count));
+      if (of_file.bad.count() > 0) refused_ = {file, std::move(of_file)};
+    }
+  }
+
+  void take(std::vector<engine::Question> more) {
+    for (engine::Question& question : more)
+      if (std::ssize(question.ids) > set_.prompt_tokens)
+        ++too_long_;
+      else
+        questions_.push_back(std::move(question));
+  }
+
+  [[noreturn]] void refuse() const {
+    if (too_long_ > 0)
+      recipe_.fail("eval_generate",
+                   fmt::format("asks {} records of an evaluation set, and the prompts of all have "
+                               "more than the {} tokens of the longest evaluation document; give a "
+                               "greater max_length",
+                               too_long_, set_.prompt_tokens));
+    if (refused_.second.bad.count() > 0)
+      refused_.second.bad.fail(refused_.first, refused_.second.count,
+                               "eval_generate has nothing to ask");
+    recipe_.fail("eval_generate", "asks records of an evaluation set that has none");
+  }
+
+  const formats::Recipe& recipe_;
+  const AskedSet& set_;
+  const text::Tokenizer& tokenizer_;
+  std::vector<engine::Question> questions_;
+  int64_t too_long_ = 0;
+  std::pair<std::string, engine::EvaluatedRecords> refused_;  // the last file that had such records
+};
+
+void check_references(const formats::Recipe& recipe,
+                      const std::vector<engine::Question>& questions) {
+  for (const scores::Score& score : answer_scores(recipe))
+    for (const engine::Question& question : questions)
+      if (const std::string problem = score.problem_of(question.expected); !problem.empty())
+        throw base::UserError(
+            fmt::format("{}: {} compares answers with what this record expects, which {}",
+                        kMetricsKey, score.name(), problem),
+            {question.file, question.line, 0});
+}
+
+void check_room(const formats::Recipe& recipe, const models::ModelConfig& model,
+                const std::vector<engine::Question>& questions) {
+  const engine::Question& longest = *std::ranges::max_element(
+      questions, {}, [](const engine::Question& question) { return question.ids.size(); });
+  try {
+    engine::new_tokens(recipe, model, std::ssize(longest.ids));
+  } catch (const base::UserError& error) {
+    throw base::UserError(error.what(), {longest.file, longest.line, 0});
+  }
+}
+
+}  // namespace
+
+std::vector<scores::Score> answer_scores(const formats::Recipe& recipe) {
+  if (recipe.eval_generate == 0) return {};
+  if (recipe.eval_metrics.empty()) return scores::scores_of_list(recipe, kMetricsKey, {"exact"});
+  return scores::scores_of_list(recipe, kMetricsKey, recipe.eval_metrics);
+}
+
+std::vector<std::string> evaluation_measures(const formats::Recipe& recipe) {
+  const auto& measured = methods::objective_of(recipe.objective).measures;
+  std::vector<std::string> names(measured.begin(), measured.end());
+  for (const scores::Score& score : answer_scores(recipe)) names.push_back(score.name());
+  return names;
+}
+
+std::vector<engine::Question> asked_questions(const formats::Recipe& recipe, const AskedSet& set,
+                                              const models::ModelConfig& model,
+                                              const text::Tokenizer& tokenizer) {
+  std::vector<engine::Question> questions = SetReader(recipe, set, tokenizer).run();
+  check_references(recipe, questions);
+  check_room(recipe, model, questions);
+  return questions;
+}
+
+}  // namespace snug::train
