@@ -7,6 +7,10 @@
 #include <charconv>
 #include <stdexcept>
 
+#include "scores/answer_choice.h"
+#include "scores/answer_number.h"
+#include "scores/answer_pattern.h"
+#include "scores/answer_schema.h"
 #include "scores/answer_size.h"
 #include "scores/bleu.h"
 #include "scores/edit_distance.h"
@@ -57,6 +61,18 @@ Judge repetition_judge(const std::string& argument) {
   }};
 }
 
+Judge number_judge(const std::string& /*argument*/) {
+  return {.one = number_score, .problem = [](std::string_view reference) -> std::string {
+            return answer_number(reference) ? "" : "has no number";
+          }};
+}
+
+Judge choice_judge(const std::string& /*argument*/) {
+  return {.one = choice_score, .problem = [](std::string_view reference) -> std::string {
+            return answer_choice(reference) != '\0' ? "" : "has no letter from A to E";
+          }};
+}
+
 constexpr auto kScores = std::to_array<ScoreRow>({
     {.name = "exact", .judge = plain_judge<is_exact>},
     {.name = "rouge1", .judge = plain_judge<rouge_runs<1>>},
@@ -66,6 +82,22 @@ constexpr auto kScores = std::to_array<ScoreRow>({
     {.name = "bleu", .judge = bleu_judge},
     {.name = "edit_distance", .judge = plain_judge<edit_distance>},
     {.name = "edit_similarity", .judge = plain_judge<edit_similarity>},
+    {.name = "number", .judge = number_judge},
+    {.name = "choice", .judge = choice_judge},
+    {.name = "regex",
+     .argument = ScoreArgument::required,
+     .argument_name = "PATTERN",
+     .judge = found_text_judge},
+    {.name = "format",
+     .argument = ScoreArgument::required,
+     .argument_name = "PATTERN",
+     .needs_reference = false,
+     .judge = whole_format_judge},
+    {.name = "json_schema",
+     .argument = ScoreArgument::required,
+     .argument_name = "FILE",
+     .needs_reference = false,
+     .judge = schema_judge},
     {.name = "length", .needs_reference = false, .judge = length_judge},
     {.name = "repetition",
      .argument = ScoreArgument::optional,
