@@ -11,6 +11,7 @@
 #include "engine/questions/prompt.h"
 #include "methods/objective.h"
 #include "scores/score_list.h"
+#include "text/unicode/utf8.h"
 
 namespace snug::train {
 namespace {
@@ -67,11 +68,14 @@ class SetReader {
   }
 
   void take(std::vector<engine::Question> more) {
-    for (engine::Question& question : more)
-      if (std::ssize(question.ids) > set_.prompt_tokens)
+    for (engine::Question& question : more) {
+      if (std::ssize(question.ids) > set_.prompt_tokens) {
         ++too_long_;
-      else
-        questions_.push_back(std::move(question));
+        continue;
+      }
+      question.expected = text::repair_utf8(question.expected);
+      questions_.push_back(std::move(question));
+    }
   }
 
   [[noreturn]] void refuse() const {

@@ -395,8 +395,10 @@ class Run {
     if (planned_->spec.generation) {
       answers.emplace(data_.evaluation, recipe_, planned_->spec, *data_.tokenizer,
                       session_.executor());
-      samples_.emplace(folder_.path, folder_.goes_on ? std::optional(state_.step) : std::nullopt);
     }
+    // A run that goes on and generates no more has no answers of steps that it does again.
+    if (answers || (folder_.goes_on && fs::exists(folder_.path / RunFolder::kSamples)))
+      samples_.emplace(folder_.path, folder_.goes_on ? std::optional(state_.step) : std::nullopt);
     const TrainerOptions options{.total_steps = length_.steps,
                                  .end_row = length_.end_row,
                                  .rows = planned_->spec.rows,

@@ -10,10 +10,12 @@
 
 #include "../base/captured_stream.h"
 #include "../cli/tiny_model.h"
+#include "backends/recipe_backend.h"
 #include "base/file.h"
 #include "engine/questions/prompt.h"
 #include "formats/recipe/recipe.h"
 #include "generate/evaluation/asked_data.h"
+#include "plan/spec/spec.h"
 #include "runtime/loading/load_weights.h"
 #include "train/train.h"
 
@@ -26,7 +28,7 @@ constexpr const char* kAnswered =
     "{\"prompt\": \"Say a.\", \"completion\": \"a\"}\n"
     "{\"prompt\": \"Say b.\", \"completion\": \"b\"}\n"
     "{\"prompt\": \"Say c.\", \"completion\": \"c\"}\n";
-// A record that cannot be asked is passed over.
+// Two of these have other answers than those that are trained.
 constexpr const char* kOther =
     "{\"prompt\": \"Say a.\", \"completion\": \"a\"}\n"
     "{\"prompt\": \"Name the longest of them.\", \"completion\": \"a river\"}\n"
@@ -39,13 +41,19 @@ class GeneratedAnswersRuns : public ::testing::Test {
     cli::write_tiny_shape(folder_, "shape");
     folder_.write("data.jsonl", kAnswered);
     folder_.write("other.jsonl", kOther);
+    std::string many;
+    for (int i = 0; i < 24; ++i) many += kOther;
+    folder_.write("many.jsonl", many);
+    folder_.write("sets.yaml", "eval_data:\n  - seen: " + path("data.jsonl").string() +
+                                   "\n  - other: " + path("other.jsonl").string() + "\n");
     folder_.write("texts.jsonl", "{\"text\": \"No question.\"}\n");
   }
 
   std::filesystem::path path(const std::string& name) const { return folder_ / name; }
 
   // Of two words for one key the last counts.
-  formats::Recipe recipe(const std::string& output, const std::string& more) const {
+  formats::Recipe recipe(const std::string& output, const std::string& more,
+                         const std::string& file = "") const {
     std::vector<std::string> words{"model=" + path("shape").string(),
                                    "init=random",
                                    "method=lora",
@@ -54,16 +62,17 @@ class GeneratedAnswersRuns : public ::testing::Test {
                                    "threads=1",
                                    "lr_scheduler_type=constant",
                                    "guards=none"};
-    if (more.find("eval_data=") == std::string::npos && more.find("val_set") == std::string::npos)
+    if (file.empty() && more.find("eval_data=") == std::string::npos &&
+        more.find("val_set") == std::string::npos)
       words.push_back("eval_data=" + path("other.jsonl").string());
     words.push_back("data=" + path("data.jsonl").string());
     words.push_back("output_dir=" + path(output).string());
     std::istringstream stream(more);
     for (std::string word; stream >> word;) words.push_back(word);
-    return formats::load_recipe("", words);
+    return formats::load_recipe(file, words);
   }
-  void run(const std::string& output, const std::string& more) const {
-    ASSERT_EQ(train(recipe(output, more)), 0);
+  void run(const std::string& output, const std::string& more, const std::string& file = "") const {
+    ASSERT_EQ(train(recipe(output, more, file)), 0);
   }
   std::string failure_of(const std::string& more) const {
     return testing::user_error_of([&] { train(recipe("refused", more)); });
@@ -145,9 +154,10 @@ TEST_F(GeneratedAnswersRuns, AnswersAreThoseOfEvaluateWithTheSavedAdapter) {
 }
 
 TEST_F(GeneratedAnswersRuns, TrainingHasTheSameBitsAndThePlanHoldsTheArena) {
-  const std::string job = "max_steps=6 learning_rate=0.02 eval_steps=2 packing=false ";
-  run("without", job);
-  run("with", job + "eval_generate=4 max_new_tokens=150");
+  const std::string job = "max_steps=4 learning_rate=0.02 eval_steps=2 packing=false ";
+  const std::string many = "eval_data=" + path("many.jsonl").string();
+  run("without", job + many);
+  run("with", job + many + " eval_generate=40 max_new_tokens=120");
   EXPECT_EQ(losses("with"), losses("without"));
   const auto adapter = [&](const std::string& name) {
     return base::read_text_file(path(name) / "adapter/adapter_model.safetensors");
@@ -183,9 +193,8 @@ TEST_F(GeneratedAnswersRuns, ARunThatGoesOnHasTheSameAnswers) {
 TEST_F(GeneratedAnswersRuns, SetsAreScoredByThemselves) {
   run("sets",
       "max_steps=40 learning_rate=0.02 lora_r=8 eval_steps=10 save_steps=10 eval_generate=3 "
-      "max_new_tokens=3 load_best_model_at_end=true metric_for_best_model=seen_exact "
-      "eval_data={seen:" +
-          path("data.jsonl").string() + ",other:" + path("other.jsonl").string() + "}");
+      "max_new_tokens=3 load_best_model_at_end=true metric_for_best_model=seen_exact",
+      path("sets.yaml").string());
   const Json last = evaluations("sets").back();
   EXPECT_TRUE(last.contains("eval_seen_exact"));
   EXPECT_TRUE(last.contains("eval_other_exact"));
@@ -218,8 +227,13 @@ TEST_F(GeneratedAnswersRuns, WhatCannotBeAskedIsRefused) {
   EXPECT_TRUE(
       testing::contains(failure_of("max_steps=1 eval_generate=2 metric_for_best_model=rougeL"),
                         "they give eval_loss, eval_perplexity, eval_exact"));
-  EXPECT_TRUE(testing::contains(failure_of("max_steps=1 eval_generate=2 devices=2"),
-                                "'eval_generate' generates on one device"));
+  const formats::Recipe two = recipe("refused", "max_steps=1 eval_generate=2 devices=2");
+  const auto backend = backends::open_backend(two);
+  EXPECT_TRUE(testing::contains(testing::user_error_of([&] {
+                                  plan::training_spec(two, models::find_model(two.model).config,
+                                                      *backend);
+                                }),
+                                "'eval_generate' generates on one device, and this run has 2"));
 }
 
 }  // namespace
