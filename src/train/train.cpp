@@ -366,11 +366,12 @@ class Run {
     const plan::InferenceShape& shape = *planned_->spec.generation;
     const program::ExpectedBounds half_full{.mean_segment_tokens =
                                                 static_cast<double>(shape.capacity.decoder()) / 2};
-    base::say("answers: {} tokens in {} decoding steps of {} each; {} planned for {} side by side",
-              times.decode_tokens, times.decode_runs,
-              plan::readable_seconds(times.decode_seconds / static_cast<double>(times.decode_runs)),
-              plan::readable_seconds(plan::simulate(*decode, planned_->rates, half_full).seconds),
-              shape.sequences);
+    base::say(
+        "answers: a decoding step takes {}, a mean of {}; {} were planned for {} side by side",
+        plan::readable_seconds(times.decode_seconds / static_cast<double>(times.decode_runs)),
+        times.decode_runs,
+        plan::readable_seconds(plan::simulate(*decode, planned_->rates, half_full).seconds),
+        shape.sequences);
   }
 
   // What ended a run too early stands on its page too.

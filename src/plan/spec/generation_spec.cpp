@@ -21,16 +21,15 @@ void refuse_keys_without_answers(const formats::Recipe& recipe) {
   }
 }
 
-// The most records that are asked; the documents of training come first, then those of each
-// evaluation set.
+}  // namespace
+
+// The documents of training come first, then those of each evaluation set.
 int64_t asked_records(const formats::Recipe& recipe, const JobDocuments& documents) {
   int64_t records = 0;
   for (size_t set = 1; set < documents.files.size(); ++set)
     records += std::min(recipe.eval_generate, documents.files[set].size());
   return records > 0 ? records : recipe.eval_generate;
 }
-
-}  // namespace
 
 int64_t asked_prompt_tokens(const JobDocuments& documents,
                             const base::PerStream<int64_t>& row_tokens) {

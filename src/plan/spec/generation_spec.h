@@ -11,6 +11,10 @@
 
 namespace snug::plan {
 
+// How many records each evaluation asks at most: eval_generate of each set, as far as it has as
+// many documents. Without data there is one set.
+int64_t asked_records(const formats::Recipe& recipe, const JobDocuments& documents);
+
 // The tokens of the longest prompt that is asked: those of the longest evaluation document, in
 // which a prompt stands before its answer. Without data, those of a row.
 int64_t asked_prompt_tokens(const JobDocuments& documents,

@@ -1,5 +1,7 @@
 #include "plan/time/run_times.h"
 
+#include <algorithm>
+
 #include "plan/time/clock.h"
 
 namespace snug::plan {
@@ -33,15 +35,14 @@ int64_t evaluation_runs(const EpochRows& rows, int64_t rows_per_run) {
 // How long the answers of all sets take: groups of as many as run side by side, whose prompts are
 // read and which are then decoded together, with half of their tokens on average in the cache.
 double generation_seconds(const PassInputs& inputs, const InferenceShape& shape) {
-  const auto sets = inputs.rows ? std::max<int64_t>(1, std::ssize(inputs.rows->evaluation)) : 1;
-  const int64_t groups = runs_of(inputs.answers.of_each_set * sets, shape.sequences);
-  const int64_t prompt_tokens = shape.encoder_tokens > 0
-                                    ? shape.encoder_tokens
-                                    : shape.capacity.decoder() + 1 - inputs.answers.new_tokens;
-  const int64_t prefills =
+  const int64_t groups = runs_of(inputs.answers.count, shape.sequences);
+  const int64_t prompt_tokens =
       shape.encoder_tokens > 0
-          ? shape.sequences
-          : runs_of(shape.sequences * std::max<int64_t>(1, prompt_tokens), shape.prefill_tokens);
+          ? shape.encoder_tokens
+          : std::max<int64_t>(1, shape.capacity.decoder() + 1 - inputs.answers.new_tokens);
+  const int64_t prefills = shape.encoder_tokens > 0
+                               ? shape.sequences
+                               : runs_of(shape.sequences * prompt_tokens, shape.prefill_tokens);
   const program::ExpectedBounds of_prompt{.mean_segment_tokens =
                                               static_cast<double>(prompt_tokens)};
   const program::ExpectedBounds of_answer{.mean_segment_tokens =

@@ -27,7 +27,7 @@ struct EpochRows {
 
 // The answers that an evaluation generates (generation_spec.h).
 struct AskedAnswers {
-  int64_t of_each_set = 0;
+  int64_t count = 0;       // of all sets
   int64_t new_tokens = 0;  // at most, of each
 };
 
