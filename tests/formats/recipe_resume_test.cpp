@@ -78,6 +78,7 @@ TEST(KeysOnResume, ThoseThatAreNotCompared) {
                                                      "output_dir",
                                                      "eval_steps",
                                                      "eval_strategy",
+                                                     "eval_metrics",
                                                      "eval_on_start",
                                                      "save_strategy",
                                                      "load_best_model_at_end",

@@ -1,11 +1,15 @@
 #include "generate/evaluation/asked_data.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/shown_text.h"
 #include "generate/evaluation/answers.h"
 #include "generate/prompt.h"
+#include "scores/score_list.h"
 #include "text/chat/jinja/values/python_text.h"
 
 namespace snug::generate {
@@ -29,6 +33,41 @@ int64_t room_for_answers(const ModelToAsk& model, const std::vector<Question>& q
   }
 }
 
+void check_expected(const std::vector<scores::Score>& metrics,
+                    const std::vector<Question>& questions) {
+  constexpr size_t kShownBytes = 200;
+  for (const scores::Score& metric : metrics)
+    for (const Question& question : questions)
+      if (const std::string problem = metric.problem_of(question.expected); !problem.empty())
+        throw base::UserError(
+            fmt::format("the expected answer '{}' {}, so the metric {} has nothing to compare "
+                        "answers with; take the metric out of eval_metrics, or the record out of "
+                        "the data",
+                        base::ShownLine(question.expected, kShownBytes).view(), problem,
+                        metric.name()),
+            {question.file, question.line, 0});
+}
+
+// Scores all answers, and gives the figure of one metric.
+Figure figure_of_metric(const scores::Score& metric, AskedData& asked) {
+  std::vector<double> values;
+  std::vector<scores::ScoredAnswer> answers;
+  values.reserve(asked.answers.size());
+  answers.reserve(asked.answers.size());
+  for (size_t i = 0; i < asked.answers.size(); ++i) {
+    answers.push_back({asked.answers[i].text, asked.questions[i].expected});
+    values.push_back(metric.of(answers.back().answer, answers.back().reference));
+    asked.answers[i].scores.push_back(values.back());
+  }
+  Figure figure = mean_figure(values);
+  if (!metric.is_mean()) {
+    figure.value = metric.of_all(answers);
+    figure.standard_error.reset();
+  }
+  figure.metric = metric.name();
+  return figure;
+}
+
 }  // namespace
 
 int64_t AskedData::correct() const {
@@ -36,9 +75,12 @@ int64_t AskedData::correct() const {
 }
 
 AskedData asked_data(const ModelToAsk& model) {
+  const std::vector<scores::Score> metrics =
+      scores::scores_of_list(model.recipe, "eval_metrics", model.recipe.eval_metrics);
   AskedData asked;
   asked.questions =
       read_questions(model.recipe, model.tokenizer, model.source.config.has_encoder());
+  check_expected(metrics, asked.questions);
   const bool is_chat = asked.questions.front().is_conversation;
   const int64_t room = room_for_answers(model, asked.questions);
   const engine::AnswerEnd end{.ids = end_ids(model.recipe, model.tokenizer, is_chat)};
@@ -49,11 +91,14 @@ AskedData asked_data(const ModelToAsk& model) {
   for (std::string& text : answers_to(model, prompts, asked.run)) {
     const std::string& expected = asked.questions[asked.answers.size()].expected;
     const bool is_correct = trimmed(text) == trimmed(expected);
-    asked.answers.push_back({std::move(text), is_correct});
+    asked.answers.push_back({.text = std::move(text), .is_correct = is_correct});
     scores.push_back(is_correct ? 1 : 0);
   }
   asked.exact_match = mean_figure(scores);
   asked.exact_match.metric = "exact_match";
+  asked.figures.reserve(metrics.size());
+  for (const scores::Score& metric : metrics)
+    asked.figures.push_back(figure_of_metric(metric, asked));
   return asked;
 }
 
