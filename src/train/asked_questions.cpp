@@ -8,15 +8,13 @@
 
 #include "base/console.h"
 #include "base/error.h"
-#include "engine/questions/prompt.h"
+#include "engine/questions/asked_questions.h"
 #include "methods/objective.h"
 #include "scores/score_list.h"
 #include "text/unicode/utf8.h"
 
 namespace snug::train {
 namespace {
-
-constexpr std::string_view kMetricsKey = "eval_metrics";
 
 // Reads the sources of one set until there are as many questions as are wanted.
 class SetReader {
@@ -99,34 +97,11 @@ class SetReader {
   std::pair<std::string, engine::EvaluatedRecords> refused_;  // the last file that had such records
 };
 
-void check_references(const formats::Recipe& recipe,
-                      const std::vector<engine::Question>& questions) {
-  for (const scores::Score& score : answer_scores(recipe))
-    for (const engine::Question& question : questions)
-      if (const std::string problem = score.problem_of(question.expected); !problem.empty())
-        throw base::UserError(
-            fmt::format("{}: {} compares answers with what this record expects, which {}",
-                        kMetricsKey, score.name(), problem),
-            {question.file, question.line, 0});
-}
-
-void check_room(const formats::Recipe& recipe, const models::ModelConfig& model,
-                const std::vector<engine::Question>& questions) {
-  const engine::Question& longest = *std::ranges::max_element(
-      questions, {}, [](const engine::Question& question) { return question.ids.size(); });
-  try {
-    engine::new_tokens(recipe, model, std::ssize(longest.ids));
-  } catch (const base::UserError& error) {
-    throw base::UserError(error.what(), {longest.file, longest.line, 0});
-  }
-}
-
 }  // namespace
 
 std::vector<scores::Score> answer_scores(const formats::Recipe& recipe) {
   if (recipe.eval_generate == 0) return {};
-  if (recipe.eval_metrics.empty()) return scores::scores_of_list(recipe, kMetricsKey, {"exact"});
-  return scores::scores_of_list(recipe, kMetricsKey, recipe.eval_metrics);
+  return scores::scores_of_list(recipe, "eval_metrics", recipe.eval_metrics);
 }
 
 std::vector<std::string> evaluation_measures(const formats::Recipe& recipe) {
@@ -140,8 +115,8 @@ std::vector<engine::Question> asked_questions(const formats::Recipe& recipe, con
                                               const models::ModelConfig& model,
                                               const text::Tokenizer& tokenizer) {
   std::vector<engine::Question> questions = SetReader(recipe, set, tokenizer).run();
-  check_references(recipe, questions);
-  check_room(recipe, model, questions);
+  engine::check_expected(answer_scores(recipe), questions);
+  engine::room_for_answers(recipe, model, questions);
   return questions;
 }
 

@@ -17,7 +17,7 @@
 
 namespace snug::train {
 
-// What answers are judged by: recipe.eval_metrics, or exact. None where none are generated. Throws
+// What answers are judged by: recipe.eval_metrics; nothing where none are generated. Throws
 // UserError for scores that there are not.
 std::vector<scores::Score> answer_scores(const formats::Recipe& recipe);
 

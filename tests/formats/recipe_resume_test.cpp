@@ -78,6 +78,7 @@ TEST(KeysOnResume, ThoseThatAreNotCompared) {
                                                      "output_dir",
                                                      "eval_steps",
                                                      "eval_strategy",
+                                                     "eval_metrics",
                                                      "eval_on_start",
                                                      "eval_generate",
                                                      "max_new_tokens",

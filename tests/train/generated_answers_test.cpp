@@ -121,10 +121,14 @@ class GeneratedAnswersRuns : public ::testing::Test {
 TEST_F(GeneratedAnswersRuns, AnswersAreThoseOfEvaluateWithTheSavedAdapter) {
   run("run",
       "max_steps=60 learning_rate=0.02 lora_r=8 eval_generate=4 max_new_tokens=6 batch=3 "
-      "eval_on_start=true report_to=tensorboard");
+      "eval_metrics=exact,rougeL,bleu,edit_similarity eval_on_start=true report_to=tensorboard");
   const std::vector<Json> found = evaluations("run");
   ASSERT_EQ(found.size(), 2);
-  const generate::AskedData expected = asked("run", "other.jsonl", "max_new_tokens=6");
+  const generate::AskedData expected = asked(
+      "run", "other.jsonl", "max_new_tokens=6 eval_metrics=exact,rougeL,bleu,edit_similarity");
+  for (const generate::Figure& figure : expected.figures)
+    EXPECT_NEAR(found.back()["eval_" + figure.metric].get<double>(), figure.value, 1e-12)
+        << figure.metric;
   EXPECT_EQ(found.back()["eval_exact"], expected.exact_match.value);
   EXPECT_GT(found.back()["eval_exact"], found.front()["eval_exact"]) << "it has learned";
   EXPECT_LT(found.back()["eval_exact"], 1) << "one answer is not what is expected";

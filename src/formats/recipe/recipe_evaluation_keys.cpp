@@ -21,6 +21,15 @@ void add_evaluation_keys(KeyTable& table) {
                                 "0: only at the end, or, where the best checkpoint is asked for, "
                                 "as often as checkpoints are written")
       .range(kStepsOrShare);
+  table
+      .add<&Recipe::eval_metrics>(
+          "eval_metrics", "exact",
+          "what answers are worth next to the expected texts: a list of exact, rouge1, rouge2, "
+          "rougeL, rougeLsum, bleu, edit_distance, edit_similarity, number, choice, regex:PATTERN, "
+          "format:PATTERN, json_schema:FILE, length, repetition (docs/evaluation.md); of answers "
+          "that evaluate asks for, or eval_generate in training")
+      .whole_texts()
+      .verbs(kTraining | kEvaluate);
   table.add<&Recipe::eval_on_start>("eval_on_start", "false", "evaluate before the first step too");
   table
       .add<&Recipe::eval_generate>(

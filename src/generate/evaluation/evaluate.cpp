@@ -16,6 +16,10 @@ void refuse_keys_of_data(const formats::Recipe& recipe) {
     recipe.fail("stride",
                 "is about the perplexity of data; of a task's texts "
                 "(loglikelihood_rolling) windows do not overlap, so leave it out");
+  if (recipe.is_given("eval_metrics"))
+    recipe.fail("eval_metrics",
+                "is about answers to the questions of data; a task names its metrics itself "
+                "(metric_list), so leave it out");
   for (const char* key : {"chat_template", "data_format", "fields", "roles", "ignore_fields",
                           "on_bad_record", "max_skipped"})
     if (recipe.is_given(key))
@@ -42,9 +46,13 @@ int evaluate(const formats::Recipe& recipe, bool json) {
   const ModelToAsk model{recipe, source, tokenizer};
   if (!recipe.tasks.empty())
     evaluate_tasks(model, json);
-  else if (asks_for_perplexity(recipe))
+  else if (asks_for_perplexity(recipe)) {
+    if (recipe.is_given("eval_metrics"))
+      recipe.fail("eval_metrics",
+                  "is about answers to questions, and of texts there is their perplexity alone; "
+                  "leave it out");
     report_text(text_perplexity(model), json);
-  else
+  } else
     report_data(asked_data(model), json);
   return 0;
 }
