@@ -56,12 +56,12 @@ class GeneratedAnswersRuns : public ::testing::Test {
                          const std::string& file = "") const {
     std::vector<std::string> words{"model=" + path("shape").string(),
                                    "init=random",
-                                   "method=lora",
                                    "max_length=64",
                                    "compute_dtype=fp32",
                                    "threads=1",
                                    "lr_scheduler_type=constant",
                                    "guards=none"};
+    if (more.find("method=") == std::string::npos) words.push_back("method=lora");
     if (file.empty() && more.find("eval_data=") == std::string::npos &&
         more.find("val_set") == std::string::npos)
       words.push_back("eval_data=" + path("other.jsonl").string());
