@@ -34,8 +34,7 @@ void name_targets(Written& targets, bool has_mlp) {
   targets.is_list = true;
   std::ranges::replace(targets.items, std::string("output_proj"), std::string("o_proj"));
   if (!has_mlp) return;
-  for (const char* linear : {"gate_proj", "up_proj", "down_proj"})
-    targets.items.emplace_back(linear);
+  targets.items.insert(targets.items.end(), {"gate_proj", "up_proj", "down_proj"});
 }
 
 }  // namespace
