@@ -408,6 +408,9 @@ void add_output_keys(KeyTable& table) {
       .add<&Recipe::save_total_limit>("save_total_limit", "0",
                                       "checkpoints to keep, the newest and the best; 0: all")
       .range({.least = 0, .most = kMaxCount});
+  table.add<&Recipe::save_only_model>(
+      "save_only_model", "false",
+      "checkpoints have no optimizer state: they are smaller, and no run resumes from them");
   table
       .add<&Recipe::logging_steps>("logging_steps", "1",
                                    "steps between lines of the log, or below 1 their share of all "

@@ -39,7 +39,7 @@ struct PassInputs {
 std::optional<PassFigures> reference_pass(const PassInputs& inputs);
 // `evaluate` over each evaluation set, which ranks divide; nothing where there are none.
 std::optional<PassFigures> evaluation_pass(const PassInputs& inputs);
-// Of the programs that write a checkpoint.
-double save_seconds(const Job& job, const Rates& rates);
+// Of the programs that write a checkpoint, with the optimizer's state or of the model alone.
+double save_seconds(const Job& job, const Rates& rates, bool only_model);
 
 }  // namespace snug::plan
