@@ -412,6 +412,7 @@ class Run {
                                  .eval_on_start = recipe_.eval_on_start,
                                  .save_strategy = recipe_.save_strategy,
                                  .save_steps = steps_in(recipe_.save_steps),
+                                 .save_only_model = recipe_.save_only_model,
                                  .best = best_rule_,
                                  .guards = guard_rules(),
                                  .schedule = schedule_of(recipe_, length_.steps),
@@ -470,8 +471,7 @@ class Run {
   void finish(const TrainerOutcome& outcome) {
     say_early_end(outcome);
     try {
-      if (recipe_.load_best_model_at_end) load_best();
-      save_result();
+      if (!recipe_.load_best_model_at_end || !take_best()) save_result();
       measure(outcome);
     } catch (const base::UserError&) {
       if (!folder_.lock || folder_.lock->is_in_place()) throw;
@@ -488,16 +488,24 @@ class Run {
           state_.history.best_metric.value_or(std::numeric_limits<double>::quiet_NaN()));
   }
 
-  // The state is then that of the best checkpoint, too: what is saved of it goes on from there.
-  void load_best() {
+  // Restores the best checkpoint, whose state is then the run's: what is saved of it goes on from
+  // there. A checkpoint of the model alone is copied instead. Whether the result is there now.
+  bool take_best() {
     const runtime::RunHistory history = state_.history;
-    if (history.best_checkpoint == 0)
-      return base::say("no evaluation was better than others, so the result is the last model");
+    if (history.best_checkpoint == 0) {
+      base::say("no evaluation was better than others, so the result is the last model");
+      return false;
+    }
     base::say("the best checkpoint is that of step {}, with {} = {:.6g}: its model is the result",
               history.best_checkpoint, best_rule_.metric, *history.best_saved_metric);
-    if (history.best_checkpoint == state_.step) return;
+    if (history.best_checkpoint == state_.step) return false;
     try {
-      state_ = runtime::restore_checkpoint(best_checkpoint(), model_.config, session_.executor());
+      const fs::path best = best_checkpoint();
+      if (runtime::read_checkpoint_state(best).only_model) {
+        runtime::copy_result(best, result_folder(), session_.executor());
+        return true;
+      }
+      state_ = runtime::restore_checkpoint(best, model_.config, session_.executor());
     } catch (const base::UserError& error) {
       base::throw_user_error(
           "{}. It was to be the result (load_best_model_at_end); resume_from_checkpoint=auto "
@@ -505,16 +513,20 @@ class Run {
           error.what());
     }
     session_.executor().run(program::ProgramName::prepare);
+    return false;
+  }
+
+  fs::path result_folder() const {
+    return folder_.path / (is_adapted() ? RunFolder::kAdapter : RunFolder::kModel);
   }
 
   void save_result() {
     if (is_adapted())
-      runtime::save_adapter(folder_.path / RunFolder::kAdapter,
+      runtime::save_adapter(result_folder(),
                             runtime::adapter_config(recipe_, model_.config, planned_->job),
                             model_.folder, session_.executor(), data_.chat);
     else
-      runtime::save_model(folder_.path / RunFolder::kModel, model_, session_.executor(),
-                          data_.chat);
+      runtime::save_model(result_folder(), model_, session_.executor(), data_.chat);
   }
 
   std::vector<plan::MeasuredSource> read_sources() const {

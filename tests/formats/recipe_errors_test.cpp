@@ -169,7 +169,7 @@ constexpr BadRecipe kBadRecipes[] = {
     {"per_epoch", "saves_per_epoch: few", "'saves_per_epoch' is 'few'; expected a number"},
     {"held_out", "validation_split_percentage: many",
      "r.yaml:1:1: 'validation_split_percentage' is 'many'"},
-    {"nested_model", "model:\n  _component_: torchtune.models.llama3.llama3_8b\n",
+    {"nested_model", "model:\n  _component_: mine.models.llama3.llama3_8b\n",
      "r.yaml:2:3: 'model': it names a builder of torchtune: say model: FOLDER"},
 };
 

@@ -96,6 +96,7 @@ TEST(KeysOnResume, ThoseThatAreNotCompared) {
                                                      "resume_from_checkpoint",
                                                      "save_steps",
                                                      "save_total_limit",
+                                                     "save_only_model",
                                                      "merge",
                                                      "max_shard_size",
                                                      "base",

@@ -179,11 +179,12 @@ TEST(Resume, OtherFrozenModulesAreRefused) {
   EXPECT_EQ(same.exit_code, 0) << same.output();
 }
 
+// With the optimizer's state, whatever checkpoints have otherwise.
 TEST(Resume, ASignalSavesACheckpoint) {
   const testing::TemporaryFolder folder;
   const fs::path output = folder.path() / "run";
-  const pid_t process =
-      start_snug(words(output, {"method=lora", "max_steps=100000"}), folder.path());
+  const pid_t process = start_snug(
+      words(output, {"method=lora", "max_steps=100000", "save_only_model=true"}), folder.path());
   while (!fs::exists(output / "checkpoint-4"))
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   ::kill(process, SIGTERM);
