@@ -120,6 +120,9 @@ enum class Objective : uint8_t {
   orpo,
   // Whether an answer is desirable, relative to the initial model.
   kto,
+  // Which of several answers to a prompt, that the model gives itself, are rewarded most. It has no
+  // word, since no run makes and rewards answers yet: recipes cannot ask for it.
+  grpo,
 };
 constexpr auto words_of(Objective /*type*/) {
   return base::words<Objective>({{Objective::next_token, "next_token"},

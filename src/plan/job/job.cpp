@@ -175,10 +175,10 @@ class TrainingPlanner {
   void add_reference() {
     constexpr auto kName = ProgramName::reference;
     if (spec_.objective.reference == methods::ReferenceModel::adapter_off)
-      return add(pipeline_.plain(
-          methods::log_probabilities(forward_of(stack_, kName), program::kReferenceName)));
-    const Program kept =
-        methods::log_probabilities(adapted_forward(kName, false), program::kKeptReferenceName);
+      return add(pipeline_.plain(objective().reference(forward_of(stack_, kName), spec_.objective,
+                                                       program::kReferenceName)));
+    const Program kept = objective().reference(adapted_forward(kName, false), spec_.objective,
+                                               program::kKeptReferenceName);
     add(pipeline_.plain(kept, std::array{tensor_of(kept, program::kKeptReferenceName)}));
   }
 
