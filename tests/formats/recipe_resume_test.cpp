@@ -37,6 +37,7 @@ TEST(KeysOnResume, ThoseThatMakeAnotherRun) {
                                                    "target_modules",
                                                    "use_rslora",
                                                    "use_dora",
+                                                   "init_lora_weights",
                                                    "modules_to_save",
                                                    "adapter_len",
                                                    "adapter_layers",

@@ -242,7 +242,7 @@ class TrainingPlanner {
                         .init_seed = spec_.init_seed,
                         .adapter_in_files = spec_.adapter_in_files,
                         .adapter_widths = spec_.adapter_widths,
-                        .adapter_seed = spec_.lora.seed,
+                        .adapter_start = {.seed = spec_.lora.seed, .lora = spec_.lora.init},
                         .loss_scale = spec_.update.loss_scale,
                         .shards = spec_.ranks.shards,
                         .shard_nodes = spec_.ranks.nodes_of(program::RankGroup::shards)};
