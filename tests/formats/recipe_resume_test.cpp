@@ -45,6 +45,7 @@ TEST(KeysOnResume, ThoseThatMakeAnotherRun) {
                                                    "freeze_modules",
                                                    "trainable_modules",
                                                    "optim",
+                                                   "ema_decay",
                                                    "loss_scale",
                                                    "max_length",
                                                    "initial_scale_power",
