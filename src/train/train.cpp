@@ -204,13 +204,14 @@ class Run {
     const auto start = std::chrono::steady_clock::now();
     if (const auto report = runtime::set_weights(model_, recipe_.init, session_.executor()))
       say_read(*report);
-    if (is_adapted()) {
-      if (recipe_.adapter.empty())
-        runtime::initialise_adapter(session_.executor());
-      else
+    if (is_adapted() && recipe_.adapter.empty()) {
+      runtime::initialise_adapter(session_.executor());
+    } else {
+      if (is_adapted())
         add_adapter(state_.identity,
                     runtime::load_adapter(recipe_.adapter, runtime::to_train_on(*planned_),
                                           session_.executor()));
+      runtime::initialise(session_.executor());
     }
     session_.backend().synchronise();
     measured_.load_seconds = base::seconds_since(start);
@@ -450,6 +451,11 @@ class Run {
         "stopped after step {}",
         folder_.path.string(), state_.step);
     if (state_.step == 0) base::throw_user_error("{}; there is nothing to save", what);
+    if (has_average_)
+      base::throw_user_error(
+          "{}; the average that was to be the result is lost, and no checkpoint of it can be "
+          "trained on",
+          what);
     // The others write where the first one does, and it alone knows where the folder went.
     if (ranks_.size() > 1)
       base::throw_user_error("{}; with several ranks its state is not saved elsewhere", what);
@@ -520,7 +526,19 @@ class Run {
     return folder_.path / (is_adapted() ? RunFolder::kAdapter : RunFolder::kModel);
   }
 
+  // The result is the average of what was trained, where the recipe asks for one; checkpoints hold
+  // both.
+  void take_average() {
+    if (recipe_.ema_decay == 0) return;
+    session_.executor().run(program::ProgramName::average);
+    session_.executor().run(program::ProgramName::prepare);
+    has_average_ = true;
+    base::say("the result is the average of the weights over the steps (ema_decay={})",
+              recipe_.ema_decay);
+  }
+
   void save_result() {
+    take_average();
     if (is_adapted())
       runtime::save_adapter(result_folder(),
                             runtime::adapter_config(recipe_, model_.config, planned_->job),
@@ -581,6 +599,7 @@ class Run {
   runtime::Session session_;
   plan::Measured measured_;
   runtime::TrainerState state_;
+  bool has_average_ = false;  // in the place of what was trained
   // Of the first rank, once it trains.
   std::optional<LiveReport> report_;
   std::optional<TensorBoardLog> tensorboard_;

@@ -76,6 +76,8 @@ constexpr BadRecipe kBadRecipes[] = {
     {"text_from_list", "model: [a]", "'model' is the list [a]; expected one text"},
     {"r_zero", "lora_r: 0", "'lora_r' is '0'; expected a whole number of 1 or more"},
     {"r_negative", "lora_rank: -8", "'lora_rank' is '-8'; expected a whole number of 1 or more"},
+    {"pissa", "init_lora_weights: pissa", "say true or gaussian"},
+    {"ema_one", "ema_decay: 1", "expected a number of 0 or more and less than 1"},
     {"alpha_zero", "lora_alpha: 0", "'lora_alpha' is '0'; expected a number above 0"},
     {"dropout_one", "lora_dropout: 1", "expected a number of 0 or more and less than 1"},
     {"batch_negative", "micro_batch_size: -1", "'micro_batch_size' is '-1'"},

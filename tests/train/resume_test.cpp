@@ -84,7 +84,7 @@ TEST(Resume, QloraEndsWithTheSameBits) {
 }
 
 TEST(Resume, AnEmbeddingsAdapterEndsWithTheSameBits) {
-  expect_same_end({"method=lora", "target_modules=embed_tokens,q_proj"},
+  expect_same_end({"method=lora", "target_modules=embed_tokens,q_proj", "ema_decay=0.8"},
                   "adapter/adapter_model.safetensors");
 }
 
@@ -95,7 +95,7 @@ TEST(Resume, FullEndsWithTheSameBits) {
 
 TEST(Resume, FullWithAllOnTheHostEndsWithTheSameBits) {
   expect_same_end({"method=full", "offload_params=true", "offload_optimizer=auto",
-                   "offload_threshold=0", "lora_dropout=0"},
+                   "offload_threshold=0", "lora_dropout=0", "ema_decay=0.8"},
                   "model/model.safetensors");
 }
 

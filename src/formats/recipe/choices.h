@@ -286,12 +286,9 @@ constexpr auto words_of(SaveStrategy /*type*/) {
 }
 
 // How LoRA's A and B begin (PEFT's init_lora_weights).
-enum class LoraInit : uint8_t { standard, gaussian, pissa, olora };
+enum class LoraInit : uint8_t { standard, gaussian };
 constexpr auto words_of(LoraInit /*type*/) {
-  return base::words<LoraInit>({{LoraInit::standard, "true"},
-                                {LoraInit::gaussian, "gaussian"},
-                                {LoraInit::pissa, "pissa"},
-                                {LoraInit::olora, "olora"}});
+  return base::words<LoraInit>({{LoraInit::standard, "true"}, {LoraInit::gaussian, "gaussian"}});
 }
 
 // In what the keys and values of cached tokens are stored; automatic: in the compute type.
