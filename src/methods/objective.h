@@ -39,9 +39,19 @@ struct ObjectiveOptions {
   double epsilon_high = 0.2;
   double delta = 0;  // 0: off
   bool sequence_ratio = false;
+  // The answers are made by the very weights that learn from them, so that the log-probabilities
+  // that they were made with are those of the step.
+  bool on_policy = false;
+  bool corrects_divergence = true;  // multiplies it by the ratio
+  float temperature = 1;            // of all log-probabilities
   double desirable_weight = 1;
   double undesirable_weight = 1;
 };
+
+// The forward program up to the log-probability of each segment: `result` (segments) f32, of
+// lifetime step, is the sum over the segment's tokens that carry loss.
+program::Program log_probabilities(const program::Program& forward, const ObjectiveOptions& options,
+                                   std::string_view result);
 
 struct Objective {
   ObjectiveKind kind;
@@ -70,13 +80,12 @@ struct Objective {
   formats::GuardSet guards = formats::kAllGuards;
   // Its loss is one of the margin between two answers (backends/formulas/preference_loss.h).
   bool has_margin = false;
+  // The forward program up to what is needed of the reference model, under the name `result`.
+  program::Program (*reference)(const program::Program& forward, const ObjectiveOptions& options,
+                                std::string_view result) = log_probabilities;
 };
 
 const Objective& objective_of(ObjectiveKind kind);
-
-// The forward program up to the log-probability of each segment: `result` (segments) f32, of
-// lifetime step, is the sum over the segment's tokens that carry loss.
-program::Program log_probabilities(const program::Program& forward, std::string_view result);
 
 // The rows of the table, each in a file of its own.
 extern const Objective kNextToken;
@@ -84,5 +93,6 @@ extern const Objective kDpo;
 extern const Objective kOrpo;
 extern const Objective kKto;
 extern const Objective kSimpo;
+extern const Objective kGrpo;
 
 }  // namespace snug::methods

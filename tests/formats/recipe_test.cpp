@@ -254,8 +254,8 @@ TEST(Recipe, PrintsWhatReadsBack) {
     EXPECT_TRUE(contains(text, fmt::format("\n{}: ", key.name)));
   }
   EXPECT_EQ(to_yaml(again), text);
-  EXPECT_EQ(text.find("max_new_tokens"), std::string::npos);
-  EXPECT_TRUE(contains(to_yaml(recipe, Verb::generate), "max_new_tokens: 128"));
+  EXPECT_EQ(text.find("prompt_format"), std::string::npos);
+  EXPECT_TRUE(contains(to_yaml(recipe, Verb::generate), "prompt_format: raw"));
 }
 
 // A pattern has brackets of its own, and a list in YAML has them too.

@@ -102,9 +102,11 @@ void add_generation_keys(KeyTable& table) {
       .range({.least = 0, .most = kMaxIds})
       .verbs(kScore);
   table
-      .add<&Recipe::max_new_tokens>("max_new_tokens", "128", "largest number of tokens to generate")
+      .add<&Recipe::max_new_tokens>("max_new_tokens", "128",
+                                    "largest number of tokens to generate; in "
+                                    "training, of an answer that an evaluation asks for")
       .range({.least = 1, .most = kMaxTokens})
-      .verbs(kGenerate | kEvaluate);
+      .verbs(kTraining | kGenerate | kEvaluate);
   add_sampling_keys(table);
   table
       .add<&Recipe::stop>("stop", "",
@@ -120,11 +122,11 @@ void add_generation_keys(KeyTable& table) {
       "json_schema", "", "a file with a JSON schema: the answer is JSON that is valid under it");
   table
       .add<&Recipe::batch>("batch", "32",
-                           "questions, or prompts of a file, that are answered side by side; for "
-                           "bench decode, copies "
-                           "of its prompt (default 1 there)")
+                           "questions, or prompts of a file, that are answered side by side (in "
+                           "training, those of an evaluation); for bench decode, copies of its "
+                           "prompt (default 1 there)")
       .range({.least = 1, .most = kMaxSequences})
-      .verbs(kGenerate | kEvaluate);
+      .verbs(kTraining | kGenerate | kEvaluate);
   table
       .add<&Recipe::kv_cache_dtype>(
           "kv_cache_dtype", CacheDtype::automatic,

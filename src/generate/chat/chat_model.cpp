@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "engine/engine.h"
+#include "engine/questions/prompt.h"
 #include "engine/request_shape.h"
-#include "generate/prompt.h"
 #include "generate/recipe_request.h"
 
 namespace snug::generate {
@@ -56,7 +56,7 @@ plan::InferenceShape chat_shape(const formats::Recipe& recipe, const models::Mod
 struct ChatModel::Opened {
   explicit Opened(const formats::Recipe& recipe)
       : model(runtime::open_model(recipe)),
-        tokenizer(open_tokenizer(recipe, model)),
+        tokenizer(engine::open_tokenizer(recipe, model)),
         context(context_of(recipe, model.config)) {
     if (!is_completion(recipe)) {
       if (model.config.has_encoder())
@@ -67,17 +67,17 @@ struct ChatModel::Opened {
     } else if (!recipe.system.empty()) {
       recipe.fail("system", "is a message of a conversation; leave it out, or prompt_format");
     }
-    end = answer_end(end_ids(recipe, tokenizer, chat.has_value()), recipe.stop, &tokenizer);
+    end = answer_end(engine::end_ids(recipe, tokenizer, chat.has_value()), recipe.stop, &tokenizer);
     form = recipe_form(recipe, &forms);
     inference.emplace(recipe, model, chat_shape(recipe, model.config, context, form));
     engine.emplace(*inference, &tokenizer);
   }
 
   engine::Ids prompt(const formats::Recipe& recipe, const text::Conversation& conversation) const {
-    if (chat) return chat_prompt(tokenizer, *chat, conversation);
+    if (chat) return engine::chat_prompt(tokenizer, *chat, conversation);
     formats::Recipe alone = recipe;
     alone.prompt = conversation.messages.back().content();
-    return recipe_prompt(alone, tokenizer, model.config.has_encoder());
+    return engine::recipe_prompt(alone, tokenizer, model.config.has_encoder());
   }
 
   models::ModelSource model;
