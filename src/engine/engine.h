@@ -27,6 +27,8 @@ struct EngineTimes {
   int64_t decode_tokens = 0;
   int64_t decode_runs = 0;
   int64_t preemptions = 0;
+  int64_t guessed_tokens = 0;  // that runs of decode verified
+  int64_t right_guesses = 0;   // of them: these are tokens of answers, too
 };
 
 struct EngineOptions {
