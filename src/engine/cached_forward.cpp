@@ -163,14 +163,16 @@ void CachedForward::check_room(TokenStream stream, int64_t sequence, int64_t tok
       sequence, length, length + tokens, base::word_of(stream), room);
 }
 
-// The caches are lost when the job begins another stage, so no sequence may be in use then, and no
-// beginning is known.
+// The caches are lost when the job begins another stage, or when somebody else has written to them,
+// so no sequence may be in use then, and no beginning is known.
 void CachedForward::begin_stage() {
   executor_.begin_stage_of(ProgramName::prefill);
-  if (stage_ == executor_.stages_begun()) return;
+  const bool is_another_user = executor_.take_caches(this);
+  if (stage_ == executor_.stages_begun() && !is_another_user) return;
   for (int64_t sequence = 0; sequence < shape_.sequences; ++sequence)
     SNUG_CHECK(length(sequence) == 0,
-               "sequences go on after another stage of the job took their memory");
+               "sequences go on after another stage of the job, or another engine, took their "
+               "memory");
   forget_beginnings();
   stage_ = executor_.stages_begun();
 }

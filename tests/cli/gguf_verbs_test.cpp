@@ -88,7 +88,8 @@ class GgufAsModel : public ::testing::Test {
 TEST_F(GgufAsModel, GivesWhatItsFolderGives) {
   const std::string model = "model=" + file().string();
   for (const auto& [verb, more] : std::vector<std::pair<std::string, std::string>>{
-           {"score", "ids=[1,5,9,7]"}, {"generate", "ids=[1,5,9,7] max_new_tokens=6"}}) {
+           {"score", "ids=[1,5,9,7]"},
+           {"generate", "ids=[1,5,9,7] max_new_tokens=6 temperature=0"}}) {
     const BinaryRun of_file = run(verb, model, more);
     ASSERT_EQ(of_file.exit_code, 0) << of_file.err;
     EXPECT_EQ(of_file.out, run(verb, kGgufModel, more).out);
