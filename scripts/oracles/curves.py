@@ -46,9 +46,9 @@ class Curve:
     scale_power: int = 0  # fp16, whose loss scale begins with this power of two; 0: fp32
     scale_window: int = 0  # finite steps until it grows
     loraplus: float = 0.0  # how many times the learning rate of A that of B is; 0: the same
+    ema: float = 0.0  # the share that an average of what trains keeps of itself in a step; 0: none
     smoothing: float = 0.0  # transformers' label_smoothing_factor
     noise: float = 0.0  # transformers' neftune_noise_alpha
-    ema: float = 0.0  # the share that an average of what trains keeps of itself in a step; 0: none
     starts_from: str = ""  # the golden whose adapter it trains on; empty: a new one
 
 
@@ -102,11 +102,11 @@ CURVES |= {
     "curve_full_fp16": Curve("biases", False, 1, 5e-3, 2.7, 4003, batches_of="curve_full", scale_power=11, scale_window=4),
 }
 CURVES["curve_loraplus"] = Curve("grouped_tied", True, 1, 5e-3, 2.4, 4001, batches_of="curve_lora", loraplus=8.0)
+CURVES["curve_ema"] = Curve("grouped_tied", True, 1, 2e-2, 2.4, 4001, batches_of="curve_lora", ema=0.8)
 CURVES["curve_smoothed"] = Curve("biases", False, 2, 5e-3, 2.0, 4004, batches_of="curve_full_accumulated", smoothing=0.1)
 CURVES["curve_smoothed_gemma2"] = Curve("gemma2", True, 1, 2e-2, 1.1, 4008, batches_of=FAMILY_BATCHES, smoothing=0.2)
 CURVES["curve_noisy"] = Curve("grouped_tied", True, 2, 2e-2, 2.2, 4002, batches_of="curve_lora_accumulated", noise=5.0)
 CURVES["curve_noisy_gemma"] = Curve("gemma", False, 1, 5e-3, 1.8, 4008, batches_of=FAMILY_BATCHES, noise=10.0)
-CURVES["curve_ema"] = Curve("grouped_tied", True, 1, 2e-2, 2.4, 4001, batches_of="curve_lora", ema=0.8)
 CURVES["curve_dora"] = Curve("gpt2", True, 1, 2e-2, 0.31, 4008, batches_of=FAMILY_BATCHES, starts_from="dora_gpt2")
 CURVES["curve_prompt"] = Curve("grouped_tied", True, 2, 3e-2, 0.5, 4002, batches_of="curve_lora_accumulated", starts_from="prompt_layer")
 CURVES["curve_prompt_v2"] = Curve("gpt_neox_in_turn", True, 1, 1e-2, 0.6, 4008, batches_of=FAMILY_BATCHES, starts_from="prompt_v2_gpt_neox")

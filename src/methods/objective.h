@@ -78,11 +78,11 @@ struct Objective {
   program::Program (*finish)(const program::Program& forward, const ObjectiveOptions& options);
   // What is a fault when this is learned, and stops the run.
   formats::GuardSet guards = formats::kAllGuards;
-  // Its loss is one of the margin between two answers (backends/formulas/preference_loss.h).
-  bool has_margin = false;
   // The forward program up to what is needed of the reference model, under the name `result`.
   program::Program (*reference)(const program::Program& forward, const ObjectiveOptions& options,
                                 std::string_view result) = log_probabilities;
+  // Its loss is one of the margin between two answers (backends/formulas/preference_loss.h).
+  bool has_margin = false;
 };
 
 const Objective& objective_of(ObjectiveKind kind);
@@ -92,7 +92,7 @@ extern const Objective kNextToken;
 extern const Objective kDpo;
 extern const Objective kOrpo;
 extern const Objective kKto;
-extern const Objective kSimpo;
 extern const Objective kGrpo;
+extern const Objective kSimpo;
 
 }  // namespace snug::methods

@@ -65,9 +65,10 @@ std::vector<ToolKey> torchtune_keys() {
                 {"torchtune.rlhf.loss.DPOLoss", word_of(Objective::dpo)}},
                "say objective")
       .same_as({"loss.beta"}, "beta")
-      .refuse({"kd_loss.*", "kd_ratio"},
-              "learning from a teacher is not built; objective: dpo, orpo, kto and simpo learn "
-              "from answers that are there")
+      .refuse(
+          {"kd_loss.*", "kd_ratio"},
+          "learning from a teacher is not built; objective: dpo, orpo and kto learn from answers "
+          "that are there")
       .same_as({"loss.label_smoothing"}, "label_smoothing_factor")
       .pass_over({"loss.*"}, "the loss is that of the objective")
       .same_as({"enable_activation_checkpointing"}, "activation_checkpointing")
