@@ -44,7 +44,7 @@ struct Recipe {
   double undesirable_weight = 0;
   PreferenceLoss loss_type = PreferenceLoss::sigmoid;
   double label_smoothing = 0;  // of pairs: the share of labels that are taken to be wrong
-  double simpo_gamma = 0;      // the margin that simpo asks for, in units of beta
+  double simpo_gamma = 0;      // the margin between the two rewards that simpo asks for
   bool precompute_ref_log_probs = false;
   // Of learning from rewards.
   std::vector<std::string> rewards;  // "NAME" or "NAME:WEIGHT"
