@@ -3,11 +3,15 @@
 #include <nlohmann/json.hpp>
 
 #include "base/captured_stream.h"
+#include "engine/questions/prompt.h"
 #include "formats/recipe/recipe.h"
 #include "generate/evaluation/evaluate.h"
-#include "generate/prompt.h"
+#include "generate/evaluation/figures.h"
 #include "generate/questions.h"
 #include "golden_recipe.h"
+#include "scores/bleu.h"
+#include "scores/edit_distance.h"
+#include "text/chat/jinja/values/python_text.h"
 #include "text/row/dataset.h"
 
 namespace snug::testing {
@@ -61,6 +65,64 @@ TEST(Evaluate, CountsAnswersThatEqualTheExpectedOnes) {
   const std::string text = output_of(evaluation(known), false);
   EXPECT_TRUE(contains(text, "exact match: 6 of 7 (85.7 %)"));
   EXPECT_TRUE(contains(text, "expected not this"));
+}
+
+// Figures of eval_metrics are those of src/scores of the same texts, which tests/scores compares
+// with other people's.
+TEST(Evaluate, MetricsAreThoseOfTheAnswers) {
+  const TemporaryFolder folder;
+  const auto data = folder.write(
+      "data.jsonl", lines_of({{{"instruction", "Count."}, {"output", "one 2 three"}},
+                              {{"instruction", "Count on."}, {"output", "It is 4, a kind of 5."}},
+                              {{"instruction", "Stop."}, {"output", "6"}}}));
+  const std::string metrics = "eval_metrics=exact,edit_distance,rougeL,bleu,regex:(\\w{1,9})";
+  const Json result = Json::parse(output_of(evaluation(data, {metrics}), true));
+  std::vector<double> distances;
+  std::vector<scores::ScoredAnswer> texts;
+  for (const Json& answer : result["answers"]) {
+    texts.push_back({answer["answer"].get_ref<const std::string&>(),
+                     answer["expected"].get_ref<const std::string&>()});
+    EXPECT_EQ(answer["scores"].size(), 5U);
+    distances.push_back(answer["scores"]["edit_distance"].get<double>());
+    EXPECT_EQ(distances.back(), scores::edit_distance(text::jinja::strip(texts.back().answer,
+                                                                         text::jinja::Side::both),
+                                                      texts.back().reference));
+  }
+  ASSERT_EQ(distances.size(), 3U);
+  EXPECT_GT(distances[0], 0);
+  const generate::Figure mean = generate::mean_figure(distances);
+  EXPECT_DOUBLE_EQ(result["metrics"]["edit_distance"], mean.value);
+  EXPECT_DOUBLE_EQ(result["metrics"]["edit_distance_stderr"], *mean.standard_error);
+  EXPECT_DOUBLE_EQ(result["metrics"]["bleu"], scores::corpus_bleu(texts));
+  EXPECT_TRUE(result["metrics"]["bleu_stderr"].is_null());
+  EXPECT_EQ(result["metrics"]["exact"], result["exact_match"]);
+  const std::string text = output_of(evaluation(data, {metrics}), false);
+  EXPECT_TRUE(contains(text, fmt::format("edit_distance: {:.4f}, standard error {:.4f}\n",
+                                         mean.value, *mean.standard_error)))
+      << text;
+  EXPECT_TRUE(contains(text, "regex:(\\w{1,9}): ")) << text;
+}
+
+TEST(Evaluate, MetricsThatHaveNothingToCompareAreRefused) {
+  const TemporaryFolder folder;
+  const auto data =
+      folder.write("data.jsonl", lines_of({{{"instruction", "Count."}, {"output", "1"}},
+                                           {{"instruction", "Name."}, {"output", "twine"}}}));
+  const auto error_of = [&](const formats::Recipe& recipe) {
+    return user_error_of([&] { generate::evaluate(recipe, true); });
+  };
+  const std::string reference = error_of(evaluation(data, {"eval_metrics=number"}));
+  EXPECT_TRUE(contains(reference, "data.jsonl:2: the expected answer 'twine' has no number"))
+      << reference;
+  EXPECT_TRUE(
+      contains(error_of(evaluation(data, {"eval_metrics=rouge"})), "there is no such score"));
+  const std::string model = "model=examples/wordnet";
+  EXPECT_TRUE(contains(
+      error_of(recipe_of({model, "tasks=tests/goldens/evaluation/all.yaml", "eval_metrics=bleu"})),
+      "metric_list"));
+  EXPECT_TRUE(contains(
+      error_of(recipe_of({model, "data=tests/goldens/evaluation/text.txt", "eval_metrics=bleu"})),
+      "of texts there is their perplexity alone"));
 }
 
 // What evaluation asks is what training put before the answer, id by id.

@@ -32,6 +32,13 @@ Json evaluated(std::vector<std::string> words) {
 
 Json expected_figures() { return Json::parse(base::read_text_file(kEvaluation + "expected.json")); }
 
+// The harness draws one standard error by chance, and its softmax in fp32 is off by 4e-7 of each
+// token's log-probability.
+double tolerance_of(const std::string& key) {
+  if (key == "perplexity_stderr,none") return 0.1;
+  return key == "perplexity,none" ? 1e-5 : 1e-6;
+}
+
 // To 1e-6, relative, with their standard errors; and the texts of answers exactly. Which forms are
 // compared: docs/evaluation.md.
 TEST(Tasks, FiguresAreThoseOfTheHarness) {
@@ -44,20 +51,26 @@ TEST(Tasks, FiguresAreThoseOfTheHarness) {
         EXPECT_TRUE(own.is_number()) << task << key;  // the harness gives none
         continue;
       }
-      EXPECT_NEAR(own.get<double>(), value.get<double>(), 1e-6 * std::abs(value.get<double>()))
+      const double near = tolerance_of(key);
+      EXPECT_NEAR(own.get<double>(), value.get<double>(), near * std::abs(value.get<double>()))
           << task << " " << key;
     }
-  const Json& answers = expected["responses"]["hand_sums"];
-  for (size_t i = 0; i < answers.size(); ++i)
-    EXPECT_EQ(ours["samples"]["hand_sums"][i]["answer"], answers[i][0][0]);
-  const Json& choices = expected["responses"]["hand_choices"];
-  for (size_t i = 0; i < choices.size(); ++i)
-    for (size_t choice = 0; choice < choices[i].size(); ++choice) {
-      const Json& own = ours["samples"]["hand_choices"][i]["scored"][choice];
-      EXPECT_NEAR(own["log_probability"].get<double>(), choices[i][choice][0][0].get<double>(),
-                  1e-4);
-      EXPECT_EQ(own["is_greedy"], choices[i][choice][0][1]);
-    }
+  for (const char* task : {"hand_sums", "hand_kinds"}) {
+    const Json& answers = expected["responses"][task];
+    for (size_t i = 0; i < answers.size(); ++i)
+      EXPECT_EQ(ours["samples"][task][i]["answer"], answers[i][0][0]);
+  }
+  for (const char* task : {"hand_choices", "hand_blanks", "hand_likely"}) {
+    const Json& choices = expected["responses"][task];
+    for (size_t i = 0; i < choices.size(); ++i)
+      for (size_t choice = 0; choice < choices[i].size(); ++choice) {
+        const Json& own = ours["samples"][task][i]["scored"][choice];
+        EXPECT_NEAR(own["log_probability"].get<double>(), choices[i][choice][0][0].get<double>(),
+                    1e-4)
+            << task << i;
+        EXPECT_EQ(own["is_greedy"], choices[i][choice][0][1]) << task << i;
+      }
+  }
   EXPECT_EQ(ours["documents"]["hand_texts"], 5);
 }
 

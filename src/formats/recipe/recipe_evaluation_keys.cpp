@@ -21,7 +21,23 @@ void add_evaluation_keys(KeyTable& table) {
                                 "0: only at the end, or, where the best checkpoint is asked for, "
                                 "as often as checkpoints are written")
       .range(kStepsOrShare);
+  table
+      .add<&Recipe::eval_metrics>(
+          "eval_metrics", "exact",
+          "what answers are worth next to the expected texts: a list of exact, rouge1, rouge2, "
+          "rougeL, rougeLsum, bleu, edit_distance, edit_similarity, number, choice, regex:PATTERN, "
+          "format:PATTERN, json_schema:FILE, length, repetition (docs/evaluation.md); of answers "
+          "that evaluate asks for, or eval_generate in training")
+      .whole_texts()
+      .verbs(kTraining | kEvaluate);
   table.add<&Recipe::eval_on_start>("eval_on_start", "false", "evaluate before the first step too");
+  table
+      .add<&Recipe::eval_generate>(
+          "eval_generate", "0",
+          "so many records of each evaluation set are asked in each evaluation, and their answers "
+          "compared with what is expected (eval_metrics); 0: none")
+      .range({.least = 0, .most = kMaxSequences})
+      .translations({{"none", "0"}, {"false", "0"}});
   table
       .add<&Recipe::save_strategy>(
           "save_strategy", SaveStrategy::steps,
@@ -36,7 +52,8 @@ void add_evaluation_keys(KeyTable& table) {
       .add<&Recipe::metric_for_best_model>(
           "metric_for_best_model", "",
           "what of an evaluation says which is the best, with or without eval_ before it: loss, "
-          "perplexity, one that the objective measures, or of several sets NAME_loss")
+          "perplexity, one that the objective measures, a score of answers (eval_generate), or of "
+          "several sets NAME_loss")
       .computed("loss, where the best checkpoint or an early end is asked for");
   table
       .add<&Recipe::greater_is_better>("greater_is_better", "auto",

@@ -1,8 +1,8 @@
 #include "generate/evaluation/evaluate.h"
 
+#include "engine/questions/prompt.h"
 #include "generate/evaluation/evaluation_report.h"
 #include "generate/evaluation/task_file.h"
-#include "generate/prompt.h"
 
 namespace snug::generate {
 namespace {
@@ -16,6 +16,10 @@ void refuse_keys_of_data(const formats::Recipe& recipe) {
     recipe.fail("stride",
                 "is about the perplexity of data; of a task's texts "
                 "(loglikelihood_rolling) windows do not overlap, so leave it out");
+  if (recipe.is_given("eval_metrics"))
+    recipe.fail("eval_metrics",
+                "is about answers to the questions of data; a task names its metrics itself "
+                "(metric_list), so leave it out");
   for (const char* key : {"chat_template", "data_format", "fields", "roles", "ignore_fields",
                           "on_bad_record", "max_skipped"})
     if (recipe.is_given(key))
@@ -38,13 +42,17 @@ void evaluate_tasks(const ModelToAsk& model, bool json) {
 int evaluate(const formats::Recipe& recipe, bool json) {
   if (recipe.tasks.empty()) recipe.require("data");
   const models::ModelSource source = runtime::open_model(recipe);
-  const text::Tokenizer tokenizer = open_tokenizer(recipe, source);
+  const text::Tokenizer tokenizer = engine::open_tokenizer(recipe, source);
   const ModelToAsk model{recipe, source, tokenizer};
   if (!recipe.tasks.empty())
     evaluate_tasks(model, json);
-  else if (asks_for_perplexity(recipe))
+  else if (asks_for_perplexity(recipe)) {
+    if (recipe.is_given("eval_metrics"))
+      recipe.fail("eval_metrics",
+                  "is about answers to questions, and of texts there is their perplexity alone; "
+                  "leave it out");
     report_text(text_perplexity(model), json);
-  else
+  } else
     report_data(asked_data(model), json);
   return 0;
 }

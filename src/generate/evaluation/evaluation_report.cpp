@@ -40,6 +40,23 @@ std::string shown(const std::string& text) {
   return std::string(text::jinja::strip(text, text::jinja::Side::both));
 }
 
+// {"rougeL": 0.5}: one number for each metric.
+Json scores_json(const AskedData& asked, const AskedData::Answer& answer) {
+  Json scores = Json::object();
+  for (size_t i = 0; i < asked.figures.size(); ++i)
+    scores[asked.figures[i].metric] = answer.scores[i];
+  return scores;
+}
+
+Json metrics_json(const AskedData& asked) {
+  Json metrics = Json::object();
+  for (const Figure& figure : asked.figures) {
+    metrics[figure.metric] = figure.value;
+    metrics[figure.metric + "_stderr"] = error_json(figure);
+  }
+  return metrics;
+}
+
 // The key that the harness gives a figure: "acc,none".
 std::string key_of(const Figure& figure, const char* suffix = "") {
   return figure.metric + suffix + "," + figure.filter;
@@ -54,11 +71,13 @@ void report_data(const AskedData& asked, bool json) {
       answers.push_back({{"question", asked.questions[i].shown},
                          {"answer", asked.answers[i].text},
                          {"expected", asked.questions[i].expected},
-                         {"correct", asked.answers[i].is_correct}});
+                         {"correct", asked.answers[i].is_correct},
+                         {"scores", scores_json(asked, asked.answers[i])}});
     Json result = {{"exact_match", asked.exact_match.value},
                    {"exact_match_stderr", error_json(asked.exact_match)},
                    {"correct", asked.correct()},
                    {"total", asked.answers.size()},
+                   {"metrics", metrics_json(asked)},
                    {"answers", answers}};
     add_run(result, asked.run);
     return base::print("{}\n", result.dump());
@@ -72,6 +91,11 @@ void report_data(const AskedData& asked, bool json) {
   base::print("exact match: {} of {} ({:.1f} %), standard error {}, {}\n", asked.correct(),
               asked.answers.size(), 100 * asked.exact_match.value, error_text(asked.exact_match),
               run_text(asked.run));
+  // Of exact the line above has said it.
+  for (const Figure& figure : asked.figures)
+    if (figure.metric != "exact")
+      base::print("{}: {:.4f}, standard error {}\n", figure.metric, figure.value,
+                  error_text(figure));
 }
 
 void report_text(const TextPerplexity& text, bool json) {

@@ -60,6 +60,8 @@ inline constexpr std::string_view kLikeliestLogitsName = "likeliest.logits";
 inline constexpr std::string_view kLikeliestIdsName = "likeliest.ids";
 inline constexpr std::string_view kGradientNormName = "gradient_norm";
 inline constexpr std::string_view kClipFactorName = "clip_factor";
+// 1, or NaN where an update changes nothing.
+inline constexpr std::string_view kFiniteFactorName = "finite_factor";
 
 // The name of a tensor that programs of a job do not share, because it differs in shape.
 std::string own_name(const ProgramKey& program, std::string_view name);
@@ -79,6 +81,8 @@ std::string second_moment_name(std::string_view trainable);
 // those of its elements.
 std::string row_moment_name(std::string_view trainable);
 std::string column_moment_name(std::string_view trainable);
+// The average of its values over the steps of a run.
+std::string average_name(std::string_view trainable);
 // The scales of 8-bit moments.
 std::string first_scale_name(std::string_view trainable);
 std::string second_scale_name(std::string_view trainable);
