@@ -23,6 +23,10 @@ struct Layout {
 constexpr Layout kLayouts[]{{1, 2, 8, 1},    {2, 2, 3, 2},     {17, 4, 16, 4},   {65, 2, 33, 2},
                             {130, 6, 24, 4}, {300, 16, 64, 0}, {700, 40, 8, 40}, {64, 600, 4, 30}};
 
+// Few segments, each of which is a block on a card; the last have more tokens than a block threads.
+constexpr Layout kAnswerLayouts[]{{1, 2, 8, 1},    {17, 4, 16, 4},   {65, 2, 33, 2},
+                                  {130, 6, 24, 4}, {300, 16, 64, 0}, {700, 3, 8, 2}};
+
 // Segments of random lengths side by side, tokens after the last one in none.
 Values bounds_of(CaseList& list, const Layout& layout) {
   Values cuts = integers(list.random, layout.used, 1, std::max<int64_t>(1, layout.tokens));
@@ -267,7 +271,7 @@ void add_cases(CaseList& list) {
   }
   // At the end, since all cases draw from one sequence.
   add_forms(list, kLayouts[0]);
-  for (const Layout& layout : kLayouts) add_rewarded(list, layout);
+  for (const Layout& layout : kAnswerLayouts) add_rewarded(list, layout);
   for (const bool means : {false, true})
     for (const Layout& layout : {kLayouts[0], kLayouts[4], kLayouts[6]})
       add_pairs(list, layout,
