@@ -7,6 +7,7 @@ import pathlib
 
 import torch
 from peft.optimizers import create_loraplus_optimizer
+from torch.optim.swa_utils import get_ema_avg_fn
 from transformers import get_cosine_schedule_with_warmup
 
 import balance
@@ -42,6 +43,7 @@ class Curve:
     scale_power: int = 0  # fp16, whose loss scale begins with this power of two; 0: fp32
     scale_window: int = 0  # finite steps until it grows
     loraplus: float = 0.0  # how many times the learning rate of A that of B is; 0: the same
+    ema: float = 0.0  # the share that an average of what trains keeps of itself in a step; 0: none
     starts_from: str = ""  # the golden whose adapter it trains on; empty: a new one
 
 
@@ -95,6 +97,7 @@ CURVES |= {
     "curve_full_fp16": Curve("biases", False, 1, 5e-3, 2.7, 4003, batches_of="curve_full", scale_power=11, scale_window=4),
 }
 CURVES["curve_loraplus"] = Curve("grouped_tied", True, 1, 5e-3, 2.4, 4001, batches_of="curve_lora", loraplus=8.0)
+CURVES["curve_ema"] = Curve("grouped_tied", True, 1, 2e-2, 2.4, 4001, batches_of="curve_lora", ema=0.8)
 CURVES["curve_dora"] = Curve("gpt2", True, 1, 2e-2, 0.31, 4008, batches_of=FAMILY_BATCHES, starts_from="dora_gpt2")
 CURVES["curve_prompt"] = Curve("grouped_tied", True, 2, 3e-2, 0.5, 4002, batches_of="curve_lora_accumulated", starts_from="prompt_layer")
 CURVES["curve_prompt_v2"] = Curve("gpt_neox_in_turn", True, 1, 1e-2, 0.6, 4008, batches_of=FAMILY_BATCHES, starts_from="prompt_v2_gpt_neox")
@@ -166,6 +169,8 @@ def train(model, curve: Curve, ids, targets) -> dict:
     schedule = get_cosine_schedule_with_warmup(optimizer, WARMUP, STEPS)
     trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
     initial = {name: weight.detach().double().clone() for name, weight in trained.items()}
+    average = get_ema_avg_fn(curve.ema)
+    averages = {name: weight.clone() for name, weight in initial.items()}
     found = {"loss": [], "grad_norm": [], "learning_rate": []} | ({"aux_loss": []} if curve.balance else {})
     for step in range(STEPS):
         total = golden_io.trained_tokens(targets[step])
@@ -186,10 +191,13 @@ def train(model, curve: Curve, ids, targets) -> dict:
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()
+        averages = {name: average(averages[name], weight.detach().double(), step) for name, weight in trained.items()}
     ends = {key: torch.tensor(values, dtype=torch.float64) for key, values in found.items()}
     for name, weight in trained.items():
         key = name.replace(".default.weight", ".weight")
         ends["final_norm." + key] = weight.detach().double().norm().reshape(1)
+        if curve.ema:
+            ends["average_lag." + key] = (weight.detach().double() - averages[name]).norm().reshape(1)
         ends["change_norm." + key] = (weight.detach().double() - initial[name]).norm().reshape(1)
     ends["final_norm"] = torch.stack([w.detach().double().norm() for w in trained.values()]).norm().reshape(1)
     return ends
@@ -220,6 +228,7 @@ def settings(curve: Curve) -> dict:
         **({"optim": curve.optimizer} if curve.batches_of else {}), **peer_optimizers.SETTINGS[curve.optimizer],
         **({"tolerance": TOLERANCE_OF_MUON} if curve.optimizer == "muon" else {}),
         **({"batches": f"tests/goldens/{curve.batches_of}"} if curve.batches_of else {}),
+        **({"ema_decay": curve.ema} if curve.ema else {}),
         **({"loraplus_lr_ratio": curve.loraplus} if curve.loraplus else {}),
         **({"freeze_modules": curve.frozen} if curve.frozen else {}),
         **({"output_router_logits": True, "router_aux_loss_coef": curve.balance} if curve.balance else {}),

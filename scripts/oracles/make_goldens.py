@@ -30,6 +30,7 @@ import codet5p  # noqa: E402
 import curves  # noqa: E402
 import drift  # noqa: E402
 import encoder_decoder  # noqa: E402
+import grpo  # noqa: E402
 import kto  # noqa: E402
 import lora  # noqa: E402
 import mxfp4  # noqa: E402
@@ -73,6 +74,8 @@ def makers() -> dict:
     found["kto"] = functools.partial(kto.make_loss, "kto", 5003)
     found["kto_clamped"] = functools.partial(kto.make_loss, "kto_clamped", 5006)
     found["label_data"] = kto.make_data
+    found["grpo"] = grpo.make_loss
+    found["grpo_rewards.json"] = grpo.make_rewards
     found["sampling"] = sampling.make
     found["schedules"] = schedules.make
     found["best_models"] = best_models.make

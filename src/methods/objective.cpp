@@ -27,13 +27,14 @@ const Objective kNextToken{.kind = ObjectiveKind::next_token,
                            .finish = as_it_is};
 
 const Objective& objective_of(ObjectiveKind kind) {
-  for (const Objective* row : {&kNextToken, &kDpo, &kOrpo, &kKto})
+  for (const Objective* row : {&kNextToken, &kDpo, &kOrpo, &kKto, &kGrpo})
     if (row->kind == kind) return *row;
   SNUG_CHECK(false, "no objective {}", base::word_of(kind));
   std::abort();
 }
 
-Program log_probabilities(const Program& forward, std::string_view result) {
+Program log_probabilities(const Program& forward, const ObjectiveOptions&,
+                          std::string_view result) {
   LossBuilder builder(forward);
   const program::TensorId sums =
       builder.add(result, builder.segments(), program::Role::scalar, program::Lifetime::step);

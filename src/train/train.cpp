@@ -204,13 +204,14 @@ class Run {
     const auto start = std::chrono::steady_clock::now();
     if (const auto report = runtime::set_weights(model_, recipe_.init, session_.executor()))
       say_read(*report);
-    if (is_adapted()) {
-      if (recipe_.adapter.empty())
-        runtime::initialise_adapter(session_.executor());
-      else
+    if (is_adapted() && recipe_.adapter.empty()) {
+      runtime::initialise_adapter(session_.executor());
+    } else {
+      if (is_adapted())
         add_adapter(state_.identity,
                     runtime::load_adapter(recipe_.adapter, runtime::to_train_on(*planned_),
                                           session_.executor()));
+      runtime::initialise(session_.executor());
     }
     session_.backend().synchronise();
     measured_.load_seconds = base::seconds_since(start);
@@ -412,6 +413,7 @@ class Run {
                                  .eval_on_start = recipe_.eval_on_start,
                                  .save_strategy = recipe_.save_strategy,
                                  .save_steps = steps_in(recipe_.save_steps),
+                                 .save_only_model = recipe_.save_only_model,
                                  .best = best_rule_,
                                  .guards = guard_rules(),
                                  .schedule = schedule_of(recipe_, length_.steps),
@@ -449,6 +451,11 @@ class Run {
         "stopped after step {}",
         folder_.path.string(), state_.step);
     if (state_.step == 0) base::throw_user_error("{}; there is nothing to save", what);
+    if (has_average_)
+      base::throw_user_error(
+          "{}; the average that was to be the result is lost, and no checkpoint of it can be "
+          "trained on",
+          what);
     // The others write where the first one does, and it alone knows where the folder went.
     if (ranks_.size() > 1)
       base::throw_user_error("{}; with several ranks its state is not saved elsewhere", what);
@@ -470,8 +477,7 @@ class Run {
   void finish(const TrainerOutcome& outcome) {
     say_early_end(outcome);
     try {
-      if (recipe_.load_best_model_at_end) load_best();
-      save_result();
+      if (!recipe_.load_best_model_at_end || !take_best()) save_result();
       measure(outcome);
     } catch (const base::UserError&) {
       if (!folder_.lock || folder_.lock->is_in_place()) throw;
@@ -488,16 +494,24 @@ class Run {
           state_.history.best_metric.value_or(std::numeric_limits<double>::quiet_NaN()));
   }
 
-  // The state is then that of the best checkpoint, too: what is saved of it goes on from there.
-  void load_best() {
+  // Restores the best checkpoint, whose state is then the run's: what is saved of it goes on from
+  // there. A checkpoint of the model alone is copied instead. Whether the result is there now.
+  bool take_best() {
     const runtime::RunHistory history = state_.history;
-    if (history.best_checkpoint == 0)
-      return base::say("no evaluation was better than others, so the result is the last model");
+    if (history.best_checkpoint == 0) {
+      base::say("no evaluation was better than others, so the result is the last model");
+      return false;
+    }
     base::say("the best checkpoint is that of step {}, with {} = {:.6g}: its model is the result",
               history.best_checkpoint, best_rule_.metric, *history.best_saved_metric);
-    if (history.best_checkpoint == state_.step) return;
+    if (history.best_checkpoint == state_.step) return false;
     try {
-      state_ = runtime::restore_checkpoint(best_checkpoint(), model_.config, session_.executor());
+      const fs::path best = best_checkpoint();
+      if (runtime::read_checkpoint_state(best).only_model) {
+        runtime::copy_result(best, result_folder(), session_.executor());
+        return true;
+      }
+      state_ = runtime::restore_checkpoint(best, model_.config, session_.executor());
     } catch (const base::UserError& error) {
       base::throw_user_error(
           "{}. It was to be the result (load_best_model_at_end); resume_from_checkpoint=auto "
@@ -505,16 +519,32 @@ class Run {
           error.what());
     }
     session_.executor().run(program::ProgramName::prepare);
+    return false;
+  }
+
+  fs::path result_folder() const {
+    return folder_.path / (is_adapted() ? RunFolder::kAdapter : RunFolder::kModel);
+  }
+
+  // The result is the average of what was trained, where the recipe asks for one; checkpoints hold
+  // both.
+  void take_average() {
+    if (recipe_.ema_decay == 0) return;
+    session_.executor().run(program::ProgramName::average);
+    session_.executor().run(program::ProgramName::prepare);
+    has_average_ = true;
+    base::say("the result is the average of the weights over the steps (ema_decay={})",
+              recipe_.ema_decay);
   }
 
   void save_result() {
+    take_average();
     if (is_adapted())
-      runtime::save_adapter(folder_.path / RunFolder::kAdapter,
+      runtime::save_adapter(result_folder(),
                             runtime::adapter_config(recipe_, model_.config, planned_->job),
                             model_.folder, session_.executor(), data_.chat);
     else
-      runtime::save_model(folder_.path / RunFolder::kModel, model_, session_.executor(),
-                          data_.chat);
+      runtime::save_model(result_folder(), model_, session_.executor(), data_.chat);
   }
 
   std::vector<plan::MeasuredSource> read_sources() const {
@@ -569,6 +599,7 @@ class Run {
   runtime::Session session_;
   plan::Measured measured_;
   runtime::TrainerState state_;
+  bool has_average_ = false;  // in the place of what was trained
   // Of the first rank, once it trains.
   std::optional<LiveReport> report_;
   std::optional<TensorBoardLog> tensorboard_;

@@ -75,6 +75,8 @@ void add_lora(ForeignRows& rows) {
       .same_as({"peft_config.target_modules", "lora_config.target_modules"}, "target_modules")
       .same_as({"peft_config.name", "peft_config.peft_type"}, "method",
                {{"lora", word_of(Method::lora)}}, kOtherMethodAdvice)
+      .only({"finetune_attention_modules", "finetune_mlp_modules"}, kTrueOnly,
+            "say target_modules: those that are meant")
       .only({"lora_bias", "lora_config.lora_bias", "peft_config.lora_bias"}, {{"none"}, {"false"}},
             kBiasAdvice)
       .only({"bias", "lora_config.bias", "peft_config.bias"}, {{"none"}}, kBiasAdvice)
@@ -82,7 +84,6 @@ void add_lora(ForeignRows& rows) {
             {{"CAUSAL_LM"}, {"SEQ_2_SEQ_LM"}}, "language models alone are trained")
       .pass_over({"lora_fan_in_fan_out", "fan_in_fan_out"},
                  "how a weight lies follows from the model")
-      .only({"init_lora_weights", "peft_init_lora_weights", "lora_init"}, kTrueOnly, kInitAdvice)
       .refuse({"lora_target_parameters", "peft_layers_pattern", "peft_layer_replication*",
                "peft_trainable_token_indices*", "module_dropout", "loftq_config*", "peft.*",
                "peft_config.*", "lora_config.*"},
@@ -110,7 +111,7 @@ void add_preferences(ForeignRows& rows) {
       .same_as({"dpo_loss_type"}, "loss_type")
       .only({"label_smoothing_factor", "rpo_alpha", "pref_ftx", "cpo_alpha", "simpo_gamma",
              "ld_alpha", "neftune_noise_alpha", "noisy_embedding_alpha", "neftune_alpha",
-             "center_rewards_coefficient"},
+             "center_rewards_coefficient", "tpo_alpha"},
             kZeroOnly, kLossPartAdvice)
       .only({"loss_weights", "dpo_loss_weights"}, {{"1"}}, kLossPartAdvice)
       .pass_over({"discopop_tau", "f_alpha_divergence_coef", "pref_bco_weight"},
@@ -129,7 +130,8 @@ void add_preferences(ForeignRows& rows) {
                  "an evaluation computes the loss on eval_data")
       .refuse({"ref_model*", "ref_adapter*"}, kReferenceAdvice)
       .only({"reward_model", "process_reward_model"}, kFalseOnly, kRewardsAdvice)
-      .refuse({"trl.*", "reward_*", "ppo_*", "vllm.*", "grpo_*", "num_generations"},
+      .refuse({"trl.*", "reward_*", "ppo_*", "vllm.*", "grpo_*", "num_generations",
+               "distillation_*", "eval_num_prompts", "accuracy_eval_num_examples"},
               kRewardsAdvice);
 }
 

@@ -60,7 +60,7 @@ std::vector<ToolKey> ms_swift_keys() {
       .refuse({"adalora_*", "boft_*", "vera_*", "fourier_*", "reft_*", "lora_ga_*", "adapter_act",
                "adapter_length", "hqq_axis", "init_strategy", "mrl_dims", "problem_type"},
               kSwiftMethodAdvice)
-      .only({"init_weights"}, kTrueOnly, "A is drawn at random and B begins as 0")
+      .same_as({"init_weights"}, "init_lora_weights")
       .refuse({"lorap_lr_ratio"}, "all weights have one learning rate; leave it out")
       .same_as({"target_regex"}, "target_modules")
       .refuse({"target_parameters"}, "LoRA is added to linear layers; say target_modules")

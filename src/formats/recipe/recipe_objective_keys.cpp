@@ -8,6 +8,9 @@ constexpr std::string_view kObjectiveAdvice =
     "this objective is not built; objective: dpo and objective: orpo learn from pairs of answers, "
     "objective: kto from answers that are desirable or not, and objective: next_token from answers "
     "alone";
+constexpr std::string_view kRewardsAdvice =
+    "objective=grpo cannot be trained yet, since no run makes answers and rewards them; objective: "
+    "kto learns from answers of the data that are desirable or not, objective: dpo from pairs";
 constexpr std::string_view kLossAdvice =
     "this loss of answers is not built; use loss_type: sigmoid, which is that of the DPO paper, or "
     "another that snug train --help lists, or objective: kto, whose only loss is that of its paper "
@@ -29,7 +32,8 @@ void add_objective_keys(KeyTable& table) {
       .aliases({"stage", "rl"})
       .translations({{"sft", base::word_of(Objective::next_token)},
                      {"pt", base::word_of(Objective::next_token)}})
-      .not_built({"ipo", "simpo", "cpo", "bco", "grpo", "ppo", "rm"}, kObjectiveAdvice)
+      .not_built({"ipo", "simpo", "cpo", "bco", "ppo", "rm"}, kObjectiveAdvice)
+      .not_built({"grpo"}, kRewardsAdvice)
       .on_resume(OnResume::fixed);
   table
       .add<&Recipe::beta>(

@@ -251,7 +251,7 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
       {asked_records(inputs.recipe, inputs.documents()), inputs.recipe.max_new_tokens}};
   document.reference = reference_pass(passes);
   document.evaluation = evaluation_pass(passes);
-  document.save_seconds = save_seconds(job, rates);
+  document.save_seconds = save_seconds(job, rates, inputs.recipe.save_only_model);
   document.save_basis = rates.storage_basis();
   ProcessBytes process;
   if (measure) {

@@ -79,9 +79,9 @@ std::optional<PassFigures> evaluation_pass(const PassInputs& inputs) {
   return pass;
 }
 
-double save_seconds(const Job& job, const Rates& rates) {
+double save_seconds(const Job& job, const Rates& rates, bool only_model) {
   return seconds_of(job, ProgramName::save, rates, {}) +
-         seconds_of(job, ProgramName::save_state, rates, {});
+         (only_model ? 0 : seconds_of(job, ProgramName::save_state, rates, {}));
 }
 
 }  // namespace snug::plan

@@ -48,7 +48,7 @@ std::optional<PassFigures> reference_pass(const PassInputs& inputs);
 // `evaluate` over each evaluation set, which ranks divide, and the answers that are generated, each
 // as long as it may be; nothing where there are no sets.
 std::optional<PassFigures> evaluation_pass(const PassInputs& inputs);
-// Of the programs that write a checkpoint.
-double save_seconds(const Job& job, const Rates& rates);
+// Of the programs that write a checkpoint, with the optimizer's state or of the model alone.
+double save_seconds(const Job& job, const Rates& rates, bool only_model);
 
 }  // namespace snug::plan

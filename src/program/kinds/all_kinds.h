@@ -20,6 +20,7 @@
 #include "program/kinds/expert/top_k.h"
 #include "program/kinds/loss/cross_entropy.h"
 #include "program/kinds/loss/dpo.h"
+#include "program/kinds/loss/grpo.h"
 #include "program/kinds/loss/kto.h"
 #include "program/kinds/loss/loss_scale.h"
 #include "program/kinds/loss/orpo.h"

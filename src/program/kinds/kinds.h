@@ -103,7 +103,9 @@
   X(EncodeScales, encode_scales)                         \
   X(Put, put)                                            \
   X(PutBounds, put_bounds)                               \
-  X(Write, write)
+  X(Write, write)                                        \
+  X(Grpo, grpo)                                          \
+  X(GrpoGrad, grpo_grad)
 
 namespace snug::program {
 
