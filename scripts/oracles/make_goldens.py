@@ -42,6 +42,7 @@ import qlora  # noqa: E402
 import sampling  # noqa: E402
 import schedules  # noqa: E402
 import shards  # noqa: E402
+import simpo  # noqa: E402
 import tiny_models  # noqa: E402
 
 
@@ -70,6 +71,7 @@ def makers() -> dict:
     found["mxfp4"] = mxfp4.make
     found["orpo"] = orpo.make_loss
     found["orpo_full"] = functools.partial(orpo.make_loss, name="orpo_full", full_model="phi")
+    found["simpo"] = simpo.make_loss
     found["preference_data"] = preference.make_data
     found["kto"] = functools.partial(kto.make_loss, "kto", 5003)
     found["kto_clamped"] = functools.partial(kto.make_loss, "kto_clamped", 5006)

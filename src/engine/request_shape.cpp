@@ -77,6 +77,8 @@ int64_t candidates_of(const Request& request) {
   return needs_row ? 0 : candidates_of(request.sampling);
 }
 
+bool can_be_guessed(const Request& request) { return candidates_of(request) == 1; }
+
 plan::InferenceShape shape_for(std::span<const Request> requests, int64_t batch,
                                const models::ModelConfig& model) {
   plan::RequestSizes sizes;

@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "engine/questions/prompt.h"
 #include "engine/request_shape.h"
+#include "generate/folder_sampling.h"
 #include "generate/prompts_file/answer_line.h"
 #include "generate/prompts_file/prompts_file.h"
 #include "generate/recipe_request.h"
@@ -27,7 +28,7 @@ void print_now(const std::string& text) {
 class Session {
  public:
   explicit Session(const formats::Recipe& recipe)
-      : recipe_(recipe), model_(runtime::open_model(recipe)) {
+      : model_(runtime::open_model(recipe)), recipe_(with_folder_sampling(recipe, model_)) {
     if (recipe.ids.empty() == recipe.prompt.empty())
       recipe.fail("prompt", recipe.ids.empty()
                                 ? "is missing: give prompt=\"...\", the text to continue, or ids="
@@ -53,11 +54,12 @@ class Session {
     if (recipe_.logprobs >= 0 && !json)
       recipe_.fail("logprobs", "is for programs: give --json, whose object has them");
     const engine::Request request = this->request();
+    check_guesses(recipe_, request);
     const std::string ignored = text::ignored_stop_ids(model_.folder, recipe_.adapter);
     if (!ignored.empty()) base::say("{}", ignored);
     engine::say_longrope_border(model_.config, std::ssize(request.prompt), request.max_new_tokens);
-    engine::Inference inference(recipe_, model_,
-                                engine::shape_for({&request, 1}, 1, model_.config));
+    engine::Inference inference(
+        recipe_, model_, with_guesses(recipe_, engine::shape_for({&request, 1}, 1, model_.config)));
     engine::Engine engine(inference, tokenizer_ ? &*tokenizer_ : nullptr);
     engine::Answer answer;
     engine.submit(request, [&](const engine::AnswerEvent& event) {
@@ -105,6 +107,10 @@ class Session {
         {"prefill_seconds", times.prefill_seconds},
         {"decode_seconds", times.decode_seconds},
         {"device", inference.device_json()}};
+    if (recipe_.prompt_lookup_num_tokens > 0)
+      result["prompt_lookup"] = {{"guessed_tokens", times.guessed_tokens},
+                                 {"right_guesses", times.right_guesses},
+                                 {"decode_runs", times.decode_runs}};
     if (tokenizer_) result["text"] = answer.text;
     if (recipe_.logprobs >= 0) result["logprobs"] = answer.log_probabilities;
     if (recipe_.logprobs > 0) result["top_logprobs"] = top_log_probabilities();
@@ -119,8 +125,8 @@ class Session {
     return all;
   }
 
-  const formats::Recipe& recipe_;
   models::ModelSource model_;
+  const formats::Recipe recipe_;
   std::optional<text::Tokenizer> tokenizer_;
   engine::Ids prompt_;
   engine::AnswerEnd end_;

@@ -50,6 +50,7 @@ const Objective kDpo{.kind = ObjectiveKind::dpo,
                      .compares = true,
                      .measures = program::kPreferenceMeasures,
                      .inputs = kPairMeans,
-                     .finish = finish_dpo};
+                     .finish = finish_dpo,
+                     .has_margin = true};
 
 }  // namespace snug::methods

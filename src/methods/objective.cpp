@@ -6,6 +6,7 @@
 #include "base/words.h"
 #include "methods/loss_builder.h"
 #include "program/ir/tensor_names.h"
+#include "program/kinds/loss/cross_entropy.h"
 #include "program/kinds/loss/segment_sums.h"
 
 namespace snug::methods {
@@ -13,7 +14,13 @@ namespace {
 
 using program::Program;
 
-Program as_it_is(const Program& forward, const ObjectiveOptions&) { return forward; }
+Program finish_next_token(const Program& forward, const ObjectiveOptions& options) {
+  Program finished = forward;
+  program::Attributes& last = finished.operations.back().attributes;
+  last.get<program::LinearCrossEntropy>().smoothing =
+      static_cast<float>(options.label_smoothing_factor);
+  return finished;
+}
 
 constexpr StepInput kTokenMean[] = {{program::kInverseTokensName, [](const RowCounts& counts) {
                                        return inverse(counts.trained_tokens);
@@ -24,10 +31,10 @@ constexpr StepInput kTokenMean[] = {{program::kInverseTokensName, [](const RowCo
 const Objective kNextToken{.kind = ObjectiveKind::next_token,
                            .inputs = kTokenMean,
                            .is_token_mean = true,
-                           .finish = as_it_is};
+                           .finish = finish_next_token};
 
 const Objective& objective_of(ObjectiveKind kind) {
-  for (const Objective* row : {&kNextToken, &kDpo, &kOrpo, &kKto, &kGrpo})
+  for (const Objective* row : {&kNextToken, &kDpo, &kOrpo, &kKto, &kSimpo, &kGrpo})
     if (row->kind == kind) return *row;
   SNUG_CHECK(false, "no objective {}", base::word_of(kind));
   std::abort();

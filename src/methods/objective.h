@@ -81,6 +81,8 @@ struct Objective {
   // The forward program up to what is needed of the reference model, under the name `result`.
   program::Program (*reference)(const program::Program& forward, const ObjectiveOptions& options,
                                 std::string_view result) = log_probabilities;
+  // Its loss is one of the margin between two answers (backends/formulas/preference_loss.h).
+  bool has_margin = false;
 };
 
 const Objective& objective_of(ObjectiveKind kind);
@@ -91,5 +93,6 @@ extern const Objective kDpo;
 extern const Objective kOrpo;
 extern const Objective kKto;
 extern const Objective kGrpo;
+extern const Objective kSimpo;
 
 }  // namespace snug::methods

@@ -70,18 +70,20 @@ void add_weighed(CaseList& list, const Layout& layout, bool views) {
 
 // `spread`: of the log-probabilities, whose differences make small or steep margins.
 void add_pairs(CaseList& list, const Layout& layout, const program::Dpo& dpo, double spread) {
-  const std::string name = fmt::format("{}{} of {} segments, beta {}, spread {}",
-                                       dpo.form == base::PreferenceLoss::sigmoid
-                                           ? std::string()
-                                           : fmt::format("{}, ", base::word_of(dpo.form)),
-                                       layout.used, layout.segments, dpo.beta, spread);
+  const std::string name = fmt::format(
+      "{}{} of {} segments, beta {}, spread {}{}",
+      dpo.form == base::PreferenceLoss::sigmoid ? std::string()
+                                                : fmt::format("{}, ", base::word_of(dpo.form)),
+      layout.used, layout.segments, dpo.beta, spread, dpo.reference ? "" : ", no reference");
   const Shape segments{layout.segments};
   const auto add_reads = [&](CaseBuilder& builder) {
-    std::vector<TensorId> reads{
-        builder.measure(segments, normal(list.random, layout.segments, -20.0, spread)),
-        builder.measure(segments, normal(list.random, layout.segments, -20.0, spread)),
-        builder.index({layout.segments, 2}, bounds_of(list, layout)),
-        builder.measure({1}, {0.125})};
+    const auto add = [&] {
+      return builder.measure(segments, normal(list.random, layout.segments, -20.0, spread));
+    };
+    std::vector<TensorId> reads{add()};
+    if (dpo.reference) reads.push_back(add());
+    reads.push_back(builder.index({layout.segments, 2}, bounds_of(list, layout)));
+    reads.push_back(builder.measure({1}, {0.125}));
     if (dpo.means) reads.push_back(builder.index({layout.segments, 2}, bounds_of(list, layout)));
     return reads;
   };
@@ -95,7 +97,8 @@ void add_pairs(CaseList& list, const Layout& layout, const program::Dpo& dpo, do
   CaseBuilder builder = list.builder();
   const auto reads = add_reads(builder);
   list.add(builder.finish(name,
-                          program::DpoGrad{dpo.beta, dpo.form, dpo.label_smoothing, dpo.means},
+                          program::DpoGrad{dpo.beta, dpo.form, dpo.label_smoothing, dpo.means,
+                                           dpo.reference, dpo.target_margin},
                           reads, {builder.output_measure(segments)}));
 }
 
@@ -265,6 +268,15 @@ void add_cases(CaseList& list) {
   // At the end, since all cases draw from one sequence.
   add_forms(list, kLayouts[0]);
   for (const Layout& layout : kLayouts) add_rewarded(list, layout);
+  for (const bool means : {false, true})
+    for (const Layout& layout : {kLayouts[0], kLayouts[4], kLayouts[6]})
+      add_pairs(list, layout,
+                {.beta = 2.0F,
+                 .label_smoothing = 0.125F,
+                 .means = means,
+                 .reference = false,
+                 .target_margin = 0.75F},
+                3.0);
 }
 
 }  // namespace

@@ -331,7 +331,7 @@ TEST(RecipeKeys, HelpShowsTypeDefaultAndAliases) {
   EXPECT_TRUE(
       contains(help,
                "(default 2e-4 for lora and qlora, 3e-3 for adapter and adapter_v2, 1e-5 for full; "
-               "5e-6, 7.5e-5 and 1e-6 with objective=dpo, orpo or kto)"));
+               "5e-6, 7.5e-5 and 1e-6 with objective=dpo, orpo, kto or simpo)"));
   EXPECT_TRUE(contains(help,
                        "(default this machine's own file in ~/.cache/snug, else the card's data "
                        "sheet, else assumed rates)"));

@@ -1,11 +1,12 @@
 // Twenty steps of LoRA, of prompts, and of all weights or some, with AdamW, Lion, Adafactor and
 // Muon, against PEFT, PyTorch, transformers and bitsandbytes, loss and gradient norm within 1e-3,
-// or within what the golden says; in fp16 with PyTorch's GradScaler, the scale the same; and
-// learning rates against transformers' schedules.
+// or within what the golden says; with smoothed labels and noise on embeddings; in fp16 with
+// PyTorch's GradScaler, the scale the same; and learning rates against transformers' schedules.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -72,6 +73,8 @@ plan::TrainingSpec curve_spec(const Json& settings) {
   update.lora_b_rate = settings.value("loraplus_lr_ratio", update.lora_b_rate);
   update.muon.momentum = settings.value("muon_momentum", update.muon.momentum);
   update.muon.steps = settings.value("ns_steps", update.muon.steps);
+  spec.objective.label_smoothing_factor = settings.value("label_smoothing_factor", 0.0);
+  spec.neftune_alpha = settings.value("neftune_noise_alpha", 0.0);
   if (is_fp16(settings))
     update.loss_scale = {.first = std::ldexp(1.0, settings["initial_scale_power"]),
                          .window = settings["loss_scale_window"]};
@@ -154,6 +157,9 @@ void follow(const std::string& backend, const std::string& name) {
       const int64_t index = step * spec.accumulation + micro;
       loaded.put_batch(program, slice(ids, index, micro_tokens),
                        slice(targets, index, micro_tokens));
+      if (executor.has("random"))
+        executor.set_input("random", std::array{static_cast<int32_t>(step + 1),
+                                                static_cast<int32_t>(micro * spec.rows)});
       if (has_encoder)
         loaded.put_encoder_batch(
             program,
@@ -255,15 +261,15 @@ INSTANTIATE_TEST_SUITE_P(All, Fp16Curves,
 
 INSTANTIATE_TEST_SUITE_P(
     All, Curves,
-    ::testing::Combine(::testing::ValuesIn(golden_backends()),
-                       ::testing::Values("curve_lora", "curve_lora_accumulated", "curve_qlora",
-                                         "curve_full", "curve_full_accumulated",
-                                         "curve_full_frozen", "curve_lora_lion",
-                                         "curve_lora_adafactor", "curve_full_lion",
-                                         "curve_full_adafactor", "curve_lora_muon",
-                                         "curve_loraplus", "curve_ema", "curve_full_muon",
-                                         "curve_dora", "curve_prompt", "curve_prompt_v2",
-                                         "curve_mixtral_balanced", "curve_qwen3_moe_balanced")),
+    ::testing::Combine(
+        ::testing::ValuesIn(golden_backends()),
+        ::testing::Values("curve_lora", "curve_lora_accumulated", "curve_qlora", "curve_full",
+                          "curve_full_accumulated", "curve_full_frozen", "curve_lora_lion",
+                          "curve_lora_adafactor", "curve_full_lion", "curve_full_adafactor",
+                          "curve_lora_muon", "curve_loraplus", "curve_ema", "curve_full_muon",
+                          "curve_dora", "curve_prompt", "curve_prompt_v2", "curve_smoothed",
+                          "curve_smoothed_gemma2", "curve_noisy", "curve_noisy_gemma",
+                          "curve_mixtral_balanced", "curve_qwen3_moe_balanced")),
     name_of);
 
 // All weights and LoRA of each; of two mixtures all weights alone.

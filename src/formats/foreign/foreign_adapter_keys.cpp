@@ -30,8 +30,8 @@ constexpr std::string_view kReferenceAdvice =
 constexpr std::string_view kLossPartAdvice =
     "this part of the loss is not built; leave it out, or 0";
 constexpr std::string_view kRewardsAdvice =
-    "rewards and generation while training are not built; objective: dpo, orpo and kto learn from "
-    "answers that are there";
+    "rewards and generation while training are not built; objective: dpo, orpo, kto and simpo "
+    "learn from answers that are there";
 
 void add_methods(ForeignRows& rows) {
   rows.same_as({"use_peft"}, "method", {{"true"}, {"false", word_of(Method::full)}}, kMethodAdvice)
@@ -109,9 +109,9 @@ void add_preferences(ForeignRows& rows) {
       .same_as({"kto_undesirable_weight"}, "undesirable_weight")
       .same_as({"orpo_alpha", "trl.beta"}, "beta")
       .same_as({"dpo_loss_type"}, "loss_type")
-      .only({"label_smoothing_factor", "rpo_alpha", "pref_ftx", "cpo_alpha", "simpo_gamma",
-             "ld_alpha", "neftune_noise_alpha", "noisy_embedding_alpha", "neftune_alpha",
-             "center_rewards_coefficient", "tpo_alpha"},
+      .same_as({"noisy_embedding_alpha", "neftune_alpha"}, "neftune_noise_alpha")
+      .only({"rpo_alpha", "pref_ftx", "cpo_alpha", "ld_alpha", "center_rewards_coefficient",
+             "tpo_alpha"},
             kZeroOnly, kLossPartAdvice)
       .only({"loss_weights", "dpo_loss_weights"}, {{"1"}}, kLossPartAdvice)
       .pass_over({"discopop_tau", "f_alpha_divergence_coef", "pref_bco_weight"},

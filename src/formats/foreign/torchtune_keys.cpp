@@ -69,7 +69,7 @@ std::vector<ToolKey> torchtune_keys() {
           {"kd_loss.*", "kd_ratio"},
           "learning from a teacher is not built; objective: dpo, orpo and kto learn from answers "
           "that are there")
-      .only({"loss.label_smoothing"}, kZeroOnly, "labels are not smoothed")
+      .same_as({"loss.label_smoothing"}, "label_smoothing_factor")
       .pass_over({"loss.*"}, "the loss is that of the objective")
       .same_as({"enable_activation_checkpointing"}, "activation_checkpointing")
       .same_as({"enable_activation_offloading"}, "activation_offloading")

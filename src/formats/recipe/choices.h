@@ -123,12 +123,15 @@ enum class Objective : uint8_t {
   // Which of several answers to a prompt, that the model gives itself, are rewarded most. It has no
   // word, since no run makes and rewards answers yet: recipes cannot ask for it.
   grpo,
+  // Which of two answers is preferred, by the mean of its tokens' log-probabilities.
+  simpo,
 };
 constexpr auto words_of(Objective /*type*/) {
   return base::words<Objective>({{Objective::next_token, "next_token"},
                                  {Objective::dpo, "dpo"},
                                  {Objective::orpo, "orpo"},
-                                 {Objective::kto, "kto"}});
+                                 {Objective::kto, "kto"},
+                                 {Objective::simpo, "simpo"}});
 }
 
 // The loss of a pair of answers.

@@ -7,6 +7,9 @@ namespace {
 // million times is still a number that logits can have.
 constexpr double kMaxPenalty = 1000;
 
+// A run of a decode program verifies no more (plan/job/inference_shape.h).
+constexpr int64_t kMostGuesses = 15;
+
 void add_sampling_keys(KeyTable& table) {
   table
       .add<&Recipe::temperature>("temperature", "1",
@@ -137,6 +140,12 @@ void add_generation_keys(KeyTable& table) {
                  "and head: kv_cache_dtype: int8")
       .not_built({"int4", "q4_0", "nf4"}, "the smallest type of keys and values is int8")
       .verbs(bit(Verb::plan) | kGenerate | kScore | kEvaluate);
+  table
+      .add<&Recipe::prompt_lookup_num_tokens>(
+          "prompt_lookup_num_tokens", "0",
+          "temperature=0: so many tokens are guessed from what followed the last ones earlier in "
+          "the prompt or the answer, and verified in one run; 0: none")
+      .range({.least = 0, .most = kMostGuesses});
   table
       .add<&Recipe::output>("output", "",
                             "the file that the answers are written to: a JSON object in each line")

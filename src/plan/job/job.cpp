@@ -141,25 +141,28 @@ class TrainingPlanner {
     return spec_.row_tokens.map([&](int64_t tokens) { return spec_.rows * tokens; });
   }
 
-  // `router_loss`: only for training, where experts are balanced.
-  Program forward_of(const models::Stack& stack, ProgramName name, double router_loss = 0) const {
-    return models::forward(stack, {.program = name,
-                                   .own_inputs = false,
-                                   .compute = spec_.compute,
-                                   .tokens = micro_tokens(),
-                                   .segments = spec_.rows * spec_.row_segments,
-                                   .segment_tokens = spec_.sequence_tokens(),
-                                   .no_empty_segments = spec_.row_segments == 1,
-                                   .deterministic = spec_.deterministic,
-                                   .sequence_tokens = spec_.sequence_tokens().decoder(),
-                                   .head = models::Head::loss,
-                                   .router_loss = router_loss,
-                                   .outputs = 0,
-                                   .cache = {}});
+  // `is_training`: experts are balanced, and embeddings have noise.
+  Program forward_of(const models::Stack& stack, ProgramName name, bool is_training = false) const {
+    const models::EmbeddingNoise noise{spec_.neftune_alpha, spec_.update.seed, spec_.rows};
+    return models::forward(stack,
+                           {.program = name,
+                            .own_inputs = false,
+                            .compute = spec_.compute,
+                            .tokens = micro_tokens(),
+                            .segments = spec_.rows * spec_.row_segments,
+                            .segment_tokens = spec_.sequence_tokens(),
+                            .no_empty_segments = spec_.row_segments == 1,
+                            .deterministic = spec_.deterministic,
+                            .sequence_tokens = spec_.sequence_tokens().decoder(),
+                            .head = models::Head::loss,
+                            .router_loss = is_training ? spec_.model.router_loss_factor() : 0,
+                            .noise = is_training ? noise : models::EmbeddingNoise{},
+                            .outputs = 0,
+                            .cache = {}});
   }
 
-  Program adapted_forward(ProgramName name, bool is_training, double router_loss = 0) const {
-    return adapted(forward_of(adapted_stack_, name, router_loss), spec_, is_training);
+  Program adapted_forward(ProgramName name, bool is_training) const {
+    return adapted(forward_of(adapted_stack_, name, is_training), spec_, is_training);
   }
 
   const methods::Objective& objective() const {
@@ -167,7 +170,7 @@ class TrainingPlanner {
   }
 
   Program training_forward(ProgramName name) const {
-    const Program forward = adapted_forward(name, true, spec_.model.router_loss_factor());
+    const Program forward = adapted_forward(name, true);
     Program finished = objective().finish(forward, spec_.objective);
     return spec_.update.loss_scale ? methods::scale_losses(finished) : finished;
   }

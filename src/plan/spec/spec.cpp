@@ -347,6 +347,7 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
       recipe.optim_in_backward || (may_update_in_backward(recipe) && spec.streaming.optimizer);
   check_optimizer(recipe, spec, target);
   spec.deterministic = recipe.deterministic;
+  spec.neftune_alpha = recipe.neftune_noise_alpha;
   spec.evaluate = recipe.evaluates();
   if (recipe.init == formats::Init::random) spec.init_seed = recipe.seed;
   spec.adapter_in_files = !recipe.adapter.empty();

@@ -10,6 +10,7 @@
 #include "program/kinds/elementwise/elementwise.h"
 #include "program/kinds/elementwise/gelu.h"
 #include "program/kinds/elementwise/gelu_mul.h"
+#include "program/kinds/elementwise/noise.h"
 #include "program/kinds/elementwise/relu.h"
 #include "program/kinds/elementwise/silu_mul.h"
 #include "program/kinds/elementwise/softcap.h"

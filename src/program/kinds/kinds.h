@@ -19,6 +19,7 @@
   X(SumRows, sum_rows)                                   \
   X(Scale, scale)                                        \
   X(Dropout, dropout)                                    \
+  X(AddNoise, add_noise)                                 \
   X(Cast, cast)                                          \
   X(Zeros, zeros)                                        \
   X(Embedding, embedding)                                \

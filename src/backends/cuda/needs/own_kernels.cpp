@@ -12,6 +12,7 @@
 #include "program/kinds/elementwise/elementwise.h"
 #include "program/kinds/elementwise/gelu.h"
 #include "program/kinds/elementwise/gelu_mul.h"
+#include "program/kinds/elementwise/noise.h"
 #include "program/kinds/elementwise/relu.h"
 #include "program/kinds/elementwise/silu_mul.h"
 #include "program/kinds/elementwise/softcap.h"
@@ -140,6 +141,7 @@ SNUG_CARD_NEEDS(Add);
 SNUG_CARD_NEEDS(Accumulate);
 SNUG_CARD_NEEDS(AddBias);
 SNUG_CARD_NEEDS(Dropout);
+SNUG_CARD_NEEDS(AddNoise);
 SNUG_CARD_NEEDS(Cast);
 SNUG_CARD_NEEDS(CrossEntropy, .launches = launches);
 SNUG_CARD_NEEDS(CrossEntropyGrad);
