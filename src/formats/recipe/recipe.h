@@ -94,7 +94,6 @@ struct Recipe {
   bool eval_on_start = false;
   int64_t eval_generate = 0;              // records whose answers are generated; 0: none
   std::vector<std::string> eval_metrics;  // of these answers
-  int64_t num_new_layers = 0;             // zero-initialised copies of layers that alone train
   bool load_best_model_at_end = false;
   std::string metric_for_best_model;  // empty: none
   std::optional<bool> greater_is_better;
