@@ -25,6 +25,7 @@ struct LossOperands {
   const T* dweight = nullptr;  // (vocab, d); null where the weight has no gradient
   const T* dbias = nullptr;    // (vocab); null where the bias has no gradient
   const T* dgain = nullptr;    // (vocab); null where the gain has no gradient
+  const T* hits = nullptr;     // (tokens, 1) f32; null where they are not asked for
 };
 
 // The operands of LinearCrossEntropy or LinearCrossEntropyTrain; `source` is the view or the
@@ -45,6 +46,8 @@ auto loss_operands(const Loss& loss, const Source& source) {
     if (loss.weight_gradient) operands.dweight = &source[Loss::kDWeight];
     if (loss.bias_gradient) operands.dbias = &source[Loss::kDBias];
     if (loss.gain_gradient) operands.dgain = &source[Loss::kDGain];
+  } else {
+    if (loss.hits) operands.hits = &source[Loss::kHits];
   }
   return operands;
 }

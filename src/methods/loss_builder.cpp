@@ -54,6 +54,29 @@ Program with_smoothing(Program forward, float smoothing) {
   return forward;
 }
 
+Program with_hits_counted(Program forward) {
+  program::Operation& loss = last_of(forward);
+  loss.attributes.get<TokenLoss>().hits = true;
+  const program::Tensor losses = forward.tensor(id_of(loss, TokenLoss::kLosses));
+  const auto id = static_cast<TensorId>(forward.tensors.size());
+  loss.writes.push_back(id);
+  program::Builder builder(std::move(forward));
+  program::Tensor hits;
+  hits.name = "hits";
+  hits.shape = {losses.shape[0], 1};
+  hits.dtype = losses.dtype;
+  hits.role = Role::scalar;
+  SNUG_CHECK_EQ(builder.add(std::move(hits)), id);
+  program::Tensor count;
+  count.name = program::kMeasuresName;
+  count.shape = {1};
+  count.dtype = losses.dtype;
+  count.role = Role::scalar;
+  count.lifetime = Lifetime::step;
+  builder.emit(program::SumRows{}, {id}, {builder.add(std::move(count))});
+  return builder.take();
+}
+
 LossBuilder::LossBuilder(const Program& forward, float temperature)
     : Builder(with_losses_kept(at_temperature(forward, temperature))) {
   losses_ = id_of(program().operations.back(), TokenLoss::kLosses);

@@ -13,6 +13,14 @@ namespace snug::methods {
 // The forward program with the losses of its tokens smoothed (program/kinds/loss/cross_entropy.h).
 program::Program with_smoothing(program::Program forward, float smoothing);
 
+// The forward program, which nothing is to learn from, with the number of trained tokens whose
+// target is the likeliest of all as its only measure:
+//
+//   before   %losses, %loss = linear_cross_entropy(%hidden, %head, %targets, %inverse_tokens)
+//   after    %losses, %loss, %hits = linear_cross_entropy(...) {hits}
+//            %measures = sum_rows(%hits)
+program::Program with_hits_counted(program::Program forward);
+
 class LossBuilder : public program::Builder {
  public:
   // The losses are those of logits that are divided by the temperature. One of 1 changes no bit;

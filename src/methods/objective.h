@@ -83,7 +83,20 @@ struct Objective {
                                 std::string_view result) = log_probabilities;
   // Its loss is one of the margin between two answers (backends/formulas/preference_loss.h).
   bool has_margin = false;
+  // What evaluations measure and training does not, and what makes their program of the forward
+  // program; empty and null: they measure what training does. Asked for by the functions below.
+  std::span<const std::string_view> evaluation_measures{};
+  program::Program (*finish_evaluation)(const program::Program& forward,
+                                        const ObjectiveOptions& options) = nullptr;
 };
+
+// The names of what evaluations measure besides the loss, in the order of the tensor kMeasuresName.
+// Where the loss is a mean over tokens they are sums over tokens, which become means as it does.
+std::span<const std::string_view> measures_of_evaluation(const Objective& objective);
+
+// Turns a forward program that ends in the losses of tokens into that of an evaluation.
+program::Program finish_evaluation(const Objective& objective, const program::Program& forward,
+                                   const ObjectiveOptions& options);
 
 const Objective& objective_of(ObjectiveKind kind);
 

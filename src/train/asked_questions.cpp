@@ -105,7 +105,8 @@ std::vector<scores::Score> answer_scores(const formats::Recipe& recipe) {
 }
 
 std::vector<std::string> evaluation_measures(const formats::Recipe& recipe) {
-  const auto& measured = methods::objective_of(recipe.objective).measures;
+  const std::span<const std::string_view> measured =
+      methods::measures_of_evaluation(methods::objective_of(recipe.objective));
   const std::vector<scores::Score> judges = answer_scores(recipe);
   std::vector<std::string> names(measured.begin(), measured.end());
   names.reserve(names.size() + judges.size());

@@ -65,7 +65,7 @@ Evaluation::Scores Evaluation::scores_of_set() {
     loader_.load(ProgramName::evaluate, row + rank * rows_, rows);
     run_batch(executor_, ProgramName::evaluate);
     scores.loss += executor_.result<float>(program::kLossName);
-    read_measures(executor_, measures);
+    read_measures(executor_, std::span(measures).first(measure_names().size()));
     for (size_t i = 0; i < measures.size(); ++i)
       scores.measures[i] += static_cast<double>(measures[i]);
   }
@@ -101,9 +101,9 @@ std::vector<EvaluationMetric> Evaluation::metrics() const {
   for (size_t set = 0; set < sets_.size(); ++set) {
     const std::string_view name = sets_.size() > 1 ? std::string_view(sets_[set].name) : "";
     if (!name.empty()) add_loss(name, scores_[set].loss);
-    for (size_t i = 0; i < objective_.measures.size(); ++i)
+    for (size_t i = 0; i < measure_names().size(); ++i)
       if (!std::isnan(scores_[set].measures[i]))
-        all.push_back({evaluation_key(name, objective_.measures[i]), scores_[set].measures[i]});
+        all.push_back({evaluation_key(name, measure_names()[i]), scores_[set].measures[i]});
     if (answers_ == nullptr) continue;
     const std::vector<double> figures = answers_->figures(set);
     for (size_t i = 0; i < figures.size(); ++i)

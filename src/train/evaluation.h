@@ -60,6 +60,9 @@ class Evaluation {
     std::array<double, StepMetrics::kMaxMeasures> measures{};
   };
   Scores scores_of_set();
+  std::span<const std::string_view> measure_names() const {
+    return methods::measures_of_evaluation(objective_);
+  }
 
   std::span<const EvaluationSet> sets_;
   runtime::Executor& executor_;

@@ -16,8 +16,8 @@ void set_inputs(runtime::Executor& executor, const methods::RowCounts& counts);
 // Runs the program of a micro-batch, after that of the model which it is compared with.
 void run_batch(runtime::Executor& executor, program::ProgramName program);
 
-// Awaits what the objective measures next to the loss, and reads it, in the order of
-// Objective::measures. Leaves other numbers as they are.
+// Awaits what the program that ran measures next to the loss, and reads as many of the tensor
+// kMeasuresName as there is room for.
 void read_measures(runtime::Executor& executor, std::span<float> measures);
 
 }  // namespace snug::train

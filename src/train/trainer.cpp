@@ -318,7 +318,7 @@ void Trainer::finish_step(runtime::TrainerState& state) {
   }
   metrics.grad_norm = executor_.result<float>(program::kGradientNormName);
   metrics.measure_names = objective_.measures;
-  read_measures(executor_, metrics.measures);
+  read_measures(executor_, std::span(metrics.measures).first(objective_.measures.size()));
   metrics.learning_rate = begun.learning_rate;
   metrics.tokens = begun.counts.tokens;
   metrics.trained_tokens = begun.counts.trained_tokens;

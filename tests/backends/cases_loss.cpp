@@ -1,4 +1,10 @@
+#include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "operation_case.h"
 #include "program/kinds/loss/cross_entropy.h"
@@ -139,6 +145,87 @@ void add_linear(CaseList& list, const Size& size, int64_t width, Trained trained
   }
 }
 
+// The largest of a row's values, which may be beaten by none by `margin`: without one, -1.
+int64_t likeliest(const double* row, int64_t count, double margin) {
+  const auto at = static_cast<int64_t>(std::max_element(row, row + count) - row);
+  for (int64_t j = 0; j < count; ++j)
+    if (j != at && row[at] - row[j] < margin) return -1;
+  return at;
+}
+
+// Of five tokens two have the likeliest target, two its neighbour, and one has no loss.
+double hit_or_missed(int64_t token, int64_t hit, int64_t vocab) {
+  if (hit < 0 || token % 5 == 4) return -100;
+  return static_cast<double>(token % 5 < 2 ? hit : (hit + 1) % vocab);
+}
+
+// In some rows two logits are the largest, of which either is hit.
+void add_plain_hits(CaseList& list, const Size& size, DType type, float smoothing) {
+  Values logits = normal(list.random, size.tokens * size.vocab);
+  Values targets(static_cast<size_t>(size.tokens));
+  for (int64_t t = 0; t < size.tokens; ++t) {
+    double* row = logits.data() + t * size.vocab;
+    const int64_t largest = likeliest(row, size.vocab, 0);
+    targets[static_cast<size_t>(t)] = hit_or_missed(t, largest, size.vocab);
+    if (t % 3 == 0) row[(largest + 1) % size.vocab] = row[largest];
+  }
+  CaseBuilder builder = list.builder();
+  const std::vector<TensorId> reads{builder.input({size.tokens, size.vocab}, type, logits),
+                                    builder.index({size.tokens}, targets),
+                                    add_factors(builder, list.random, size.tokens, false)};
+  const std::vector<TensorId> writes{builder.output_measure({size.tokens}),
+                                     builder.output_measure({1}),
+                                     builder.output_measure({size.tokens, 1})};
+  list.add(
+      builder.finish(fmt::format("{}, hits, smoothing {}", name_of(size, Trained::some), smoothing),
+                     program::CrossEntropy{smoothing, true}, reads, writes));
+}
+
+// No two logits are as near to each other as roundings could exchange them.
+void add_linear_hits(CaseList& list, const Size& size, int64_t width, int64_t chunk,
+                     const LogitForm& form = {}) {
+  // Targets follow from values that would be drawn for other kinds too.
+  if (list.kind != program::Kind::linear_cross_entropy) return;
+  constexpr double kMargin = 0.03;
+  CaseBuilder builder = list.builder();
+  const TensorId hidden = builder.activation({size.tokens, width});
+  const TensorId weight = builder.weight({size.vocab, width}, 0.0, 0.2);
+  const TensorId bias = form.bias ? builder.weight({size.vocab}, 0.0, 0.5) : program::kNone;
+  const TensorId gain = form.gain ? builder.weight({size.vocab}, 1.0, 0.25) : program::kNone;
+  const double* x = builder.values(hidden).data();
+  const double* w = builder.values(weight).data();
+  Values targets(static_cast<size_t>(size.tokens));
+  Values row(static_cast<size_t>(size.vocab));
+  for (int64_t t = 0; t < size.tokens; ++t) {
+    for (int64_t j = 0; j < size.vocab; ++j) {
+      const auto at = static_cast<size_t>(j);
+      row[at] = std::inner_product(x + t * width, x + (t + 1) * width, w + j * width, 0.0);
+      if (form.bias) row[at] += builder.values(bias)[at];
+      if (form.gain) row[at] *= builder.values(gain)[at];
+    }
+    targets[static_cast<size_t>(t)] =
+        hit_or_missed(t, likeliest(row.data(), size.vocab, kMargin), size.vocab);
+  }
+  std::vector<TensorId> reads{hidden, weight, builder.index({size.tokens}, targets),
+                              add_factors(builder, list.random, size.tokens, form.each)};
+  if (form.bias) reads.push_back(bias);
+  if (form.gain) reads.push_back(gain);
+  const std::vector<TensorId> writes{builder.output_measure({size.tokens}),
+                                     builder.output_measure({1}),
+                                     builder.output_measure({size.tokens, 1})};
+  const program::LinearCrossEntropy loss{.chunks = {.rows = chunk},
+                                         .scale = form.scale,
+                                         .softcap = form.softcap,
+                                         .bias = form.bias,
+                                         .gain = form.gain,
+                                         .smoothing = form.smoothing,
+                                         .hits = true};
+  list.add(builder.finish(
+      fmt::format("{}, width {}, chunks of {}, hits{}{}", name_of(size, Trained::some), width,
+                  chunk, form.softcap > 0 ? ", capped" : "", form.bias ? ", bias" : ""),
+      loss, reads, writes));
+}
+
 void add_cases(CaseList& list) {
   for (const Size& size : kSizes)
     for (const Trained trained : {Trained::none, Trained::some, Trained::all}) {
@@ -179,6 +266,13 @@ void add_cases(CaseList& list) {
   add_linear(list, {66, 2500}, 33, Trained::some, 0, {.each = true, .smoothing = 0.1F});
   add_linear(list, {66, 130}, 64, Trained::all, 0,
              {.softcap = 1.5F, .bias = true, .gain = true, .smoothing = 0.1F});
+  for (const DType type : {DType::f32, list.types.activation})
+    add_plain_hits(list, {130, 1000}, type, type == DType::f32 ? 0.1F : 0.0F);
+  add_linear_hits(list, {17, 65}, 16, 4);
+  add_linear_hits(list, {66, 1300}, 64, 0);
+  add_linear_hits(list, {66, 1300}, 64, 0, {.scale = 0.5F, .softcap = 1.5F, .each = true});
+  add_linear_hits(list, {33, 300}, 16, 8,
+                  {.softcap = 1.5F, .bias = true, .gain = true, .smoothing = 0.1F});
 }
 
 }  // namespace

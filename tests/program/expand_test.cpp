@@ -39,6 +39,17 @@ TEST(Expand, LinearCrossEntropyIsAProductAndALoss) {
           "l (8) f32, s (1) f32 = cross_entropy(logits=l.logits, targets=t, inverse_tokens=i)\n");
 }
 
+TEST(Expand, ALossThatSaysWhatItHitsStillDoes) {
+  const std::string text = expanded(
+      std::string(kInputs) +
+      "l (8) f32, s (1) f32, z (8, 1) f32 = linear_cross_entropy(h, w, t, i) {smoothing 0.5, "
+      "hits}\n");
+  EXPECT_NE(text.find("l (8) f32, s (1) f32, z (8, 1) f32 = cross_entropy(logits=l.logits, "
+                      "targets=t, inverse_tokens=i) {smoothing 0.5, hits}\n"),
+            std::string::npos)
+      << text;
+}
+
 TEST(Expand, TrainingFormMakesBothGradients) {
   EXPECT_EQ(expanded(std::string(kInputs) +
                      "l (8) f32, s (1) f32, dh (8, 4) bf16, dw (16, 4) f32 gradient = "

@@ -292,6 +292,8 @@ INSTANTIATE_TEST_SUITE_P(
              "has a softcap that is negative"},
         Case{"losses, one = linear_cross_entropy(x, head, ids, two) {algorithm chunk_rows -1}",
              "has a negative chunk_rows"},
+        Case{"losses, one, losses = linear_cross_entropy(x, head, ids, two) {hits}",
+             "hits 'losses' has shape (8), expected (8, 1)"},
         Case{"losses, one = linear_cross_entropy(wide, head, ids, two)",
              "weight 'head' has shape (16, 4), expected (16, 6)"},
         Case{"losses, one = linear_cross_entropy(x, head, ids, losses)", ""},

@@ -177,7 +177,7 @@ TEST(EvaluationSets, LoseWhatEachLosesAloneAndTogetherTheMeanOverTargets) {
   EXPECT_NEAR(all.loss(), sum / targets, 1e-12);
   EXPECT_EQ(line.at("eval_loss").get<double>(), all.loss());
   EXPECT_EQ(line.at("step"), 3);
-  EXPECT_EQ(line.size(), 9U) << line.dump();
+  EXPECT_EQ(line.size(), 12U) << line.dump();
   EXPECT_EQ(line.at("eval_perplexity").get<double>(), std::exp(all.loss()));
   EXPECT_EQ(line.at("eval_second_perplexity").get<double>(), std::exp(losses[1]));
   EXPECT_GT(std::abs(losses[0] - losses[1]), 1e-4);
@@ -186,7 +186,7 @@ TEST(EvaluationSets, LoseWhatEachLosesAloneAndTogetherTheMeanOverTargets) {
   Evaluation one = job.evaluation_of(1, 1);
   one.run();
   EXPECT_EQ(one.text(3).find("second"), std::string::npos);
-  EXPECT_EQ(Json::parse(one.json(3)).size(), 3U);
+  EXPECT_EQ(Json::parse(one.json(3)).size(), 4U);
   EXPECT_EQ(one.metric("eval_perplexity"), std::exp(losses[1]));
   EXPECT_TRUE(std::isnan(one.metric("eval_second_loss")));
   EXPECT_EQ(job.data().facts().rows.evaluation, (std::vector<int64_t>{1, 1, 1}));
@@ -205,7 +205,8 @@ TEST(EvaluationSets, HaveTheKeysThatAreTold) {
     for (size_t set = 0; set < count; ++set) names.push_back(job.data().evaluation[set].name);
     Names keys;
     for (const EvaluationMetric& metric : sets.metrics()) keys.push_back(metric.key);
-    EXPECT_EQ(keys, evaluation_keys(names, {}, true));
+    const std::vector<std::string_view> measures{"accuracy"};
+    EXPECT_EQ(keys, evaluation_keys(names, measures, true));
   }
 }
 
@@ -220,6 +221,43 @@ TEST(EvaluationSets, TogetherAreOneSetOfAllRecords) {
   sets.run();
   all.run();
   EXPECT_NEAR(sets.loss(), all.loss(), 1e-6);
+}
+
+// The share of a set's targets that are the likeliest tokens: what tells them from others is tested
+// with the losses (tests/backends/cases_loss.cpp, tests/train/goldens_test.cpp).
+TEST(EvaluationSets, HaveTheAccuracyOfTheirTargets) {
+  testing::TemporaryFolder folder;
+  write_sets(folder, false);
+  folder.write("all.jsonl", std::string(kAnswers[0]) + kAnswers[1] + kAnswers[2]);
+  EvaluatedJob job(folder, "", {"first.jsonl", "second.jsonl", "third.jsonl", "all.jsonl"});
+  job.prepare();
+  const backends::Buffer& weights = job.executor().tensor("lm_head.weight");
+  ASSERT_EQ(weights.dtype, base::DType::f32);
+  const auto targets_of = [&](size_t set) {
+    text::RowSource& rows = job.data().evaluation[set].source->rows;
+    return static_cast<double>(rows.trained_tokens(0, rows.rows_until(1)));
+  };
+  const auto hits_of = [&](const Evaluation& evaluation, const std::string& key, size_t set) {
+    const double hits = evaluation.metric(key) * targets_of(set);
+    EXPECT_NEAR(hits, std::round(hits), 1e-9) << key;
+    return std::round(hits);
+  };
+  Evaluation sets = job.evaluation_of(0, 3);
+  Evaluation all = job.evaluation_of(3, 1);
+  const auto expect_sums = [&] {
+    sets.run();
+    all.run();
+    double sum = 0;
+    for (size_t set = 0; set < 3; ++set)
+      sum += hits_of(sets, evaluation_key(job.data().evaluation[set].name, "accuracy"), set);
+    EXPECT_EQ(sum, hits_of(all, "eval_accuracy", 3));
+    EXPECT_TRUE(std::isnan(sets.metric("eval_accuracy"))) << "each set has its own";
+    return sum;
+  };
+  EXPECT_LT(expect_sums(), targets_of(3));
+  // All tokens are as likely, and none is likelier than the target.
+  std::fill_n(weights.as<float>(), weights.elements(), 0.0F);
+  EXPECT_EQ(expect_sums(), targets_of(3));
 }
 
 TEST(EvaluationSets, OfPairsHaveMeasuresOfTheirOwn) {

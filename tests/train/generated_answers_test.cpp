@@ -251,7 +251,7 @@ TEST_F(GeneratedAnswersRuns, WhatCannotBeAskedIsRefused) {
                                 "'batch' is about the answers of an evaluation"));
   EXPECT_TRUE(
       testing::contains(failure_of("max_steps=1 eval_generate=2 metric_for_best_model=rougeL"),
-                        "they give eval_loss, eval_perplexity, eval_exact"));
+                        "they give eval_loss, eval_perplexity, eval_accuracy, eval_exact"));
   EXPECT_TRUE(testing::contains(
       failure_of("max_steps=1 eval_generate=96 max_new_tokens=120 device_memory=2MiB eval_data=" +
                  path("many.jsonl").string()),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "backends/open_cuda.h"
@@ -131,6 +132,29 @@ std::vector<int32_t> LoadedCase::whole_rows(int64_t row_tokens) const {
   for (int32_t r = 0; r < static_cast<int32_t>(spec_.rows); ++r)
     bounds.insert(bounds.end(), {r * row, (r + 1) * row});
   return bounds;
+}
+
+HalfHit half_hit(const formats::SafetensorsFile& golden) {
+  constexpr float kNear = 1e-4F;
+  HalfHit half{.targets = integers(golden, "targets")};
+  std::vector<float> logits = floats(golden, "logits");
+  const size_t vocab = logits.size() / half.targets.size();
+  bool is_hit = false;
+  for (size_t token = 0; token < half.targets.size(); ++token) {
+    if (half.targets[token] < 0) continue;
+    const auto row = logits.begin() + static_cast<std::ptrdiff_t>(token * vocab);
+    const auto end = row + static_cast<std::ptrdiff_t>(vocab);
+    const auto largest = std::max_element(row, end);
+    const float value = *largest;
+    const auto likeliest = static_cast<size_t>(largest - row);
+    *largest = -std::numeric_limits<float>::infinity();
+    const bool is_near = value - *std::max_element(row, end) < kNear;
+    is_hit = !is_hit;
+    half.targets[token] =
+        is_near ? -100 : static_cast<int32_t>(is_hit ? likeliest : (likeliest + 1) % vocab);
+    half.hits += is_hit && !is_near ? 1 : 0;
+  }
+  return half;
 }
 
 int64_t count_trained(const std::vector<int32_t>& targets) {

@@ -61,6 +61,14 @@ class LoadedCase {
   std::unique_ptr<runtime::Executor> executor_;
 };
 
+// Targets for a golden with logits: of its trained tokens half have the one that is likeliest by
+// those, and half another one. Where two are nearly as likely there is none.
+struct HalfHit {
+  std::vector<int32_t> targets;
+  int64_t hits = 0;
+};
+HalfHit half_hit(const formats::SafetensorsFile& golden);
+
 int64_t count_trained(const std::vector<int32_t>& targets);
 
 }  // namespace snug::test

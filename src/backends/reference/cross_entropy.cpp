@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "backends/loss_operands.h"
 #include "backends/note_extent.h"
@@ -113,8 +114,9 @@ void plain_loss(const Loss& loss, const LossOperands<Buffer>& operands, const Wh
   }
   if (loss.softcap > 0) run_step<T>(program::Softcap{loss.softcap}, {&logits, 1}, {&logits, 1});
   const Buffer inputs[]{logits, operands.targets, operands.inverse_tokens};
-  const Buffer outputs[]{operands.losses, operands.loss};
-  run_step<T>(program::CrossEntropy{loss.smoothing}, inputs, outputs);
+  std::vector<Buffer> outputs{operands.losses, operands.loss};
+  if (operands.hits != nullptr) outputs.push_back(*operands.hits);
+  run_step<T>(program::CrossEntropy{loss.smoothing, operands.hits != nullptr}, inputs, outputs);
 }
 
 // The weight of each token in the loss: one number for all, or one per token.
@@ -138,13 +140,17 @@ void run(const program::CrossEntropy& cross, const Invocation& invocation) {
   T sum = 0;
   for (int64_t t = 0; t < logits.rows(); ++t) {
     T loss = 0;
+    bool is_hit = false;
     if (targets[t] >= 0) {
       const LogSum<T> total = log_sum_exp(logits, t);
       const int64_t target = checked_target(logits, targets[t]);
       const T logit = smoothed_logit(logits, t, target, static_cast<T>(cross.smoothing));
       loss = total.log_rest - (logit - total.largest);
+      is_hit = logits.at(t, target) == total.largest;
     }
     losses.set(t, loss);
+    if (cross.hits)
+      Floats<T>(invocation[program::CrossEntropy::kHits]).set(t, is_hit ? T{1} : T{0});
     sum += loss * factors[t];
   }
   Floats<T>(invocation[program::CrossEntropy::kLoss]).set(0, sum);

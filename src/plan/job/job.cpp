@@ -266,8 +266,8 @@ class TrainingPlanner {
   }
 
   void add_evaluate() {
-    const Program forward =
-        objective().finish(adapted_forward(ProgramName::evaluate, false), spec_.objective);
+    const Program forward = methods::finish_evaluation(
+        objective(), adapted_forward(ProgramName::evaluate, false), spec_.objective);
     const std::vector<Tensor> results = results_of(forward);
     add(pipeline_.plain(forward, results, results));
   }

@@ -19,6 +19,8 @@ struct Statistics {
   float lse() const { return largest + std::log(sum); }
   // -log p of a logit. The small difference is computed before the large term is added.
   float loss(float logit) const { return std::log(sum) - (logit - largest); }
+  // Whether no other logit of the row is larger: 1, or 0.
+  float hit(float logit) const { return logit == largest ? 1.0F : 0.0F; }
 };
 
 // Consecutive logits of a row.

@@ -16,15 +16,19 @@ void run(const program::CrossEntropy& loss, const Invocation& invocation, CpuCon
   auto* losses = invocation[program::CrossEntropy::kLosses].as<float>();
   const SoftmaxKernels& kernels = *context.kernels.softmax;
   const LossSmoothing smoothing{loss.smoothing, logits.columns};
+  float* hits = loss.hits ? invocation[program::CrossEntropy::kHits].as<float>() : nullptr;
   note_rows(invocation, program::CrossEntropy::kTargets);
   parallel_for(logits.rows, [&](int64_t t) {
     losses[t] = 0;
+    if (hits != nullptr) hits[t] = 0;
     if (targets[t] < 0) return;
     const int64_t target = checked_target(targets[t], logits.columns);
     const LogitRun row{logits.at(t), logits.element, logits.columns};
     float logit = logit_at(row.data, row.element, target);
+    const Statistics statistics = statistics_of(row, kernels);
+    if (hits != nullptr) hits[t] = statistics.hit(logit);
     if (smoothing.is_there()) logit = smoothing.logit(logit, sum_of(row, kernels));
-    losses[t] = statistics_of(row, kernels).loss(logit);
+    losses[t] = statistics.loss(logit);
   });
   sum_losses(losses, logits.rows, factors_of(invocation[program::CrossEntropy::kInverseTokens]),
              invocation[program::CrossEntropy::kLoss]);

@@ -32,6 +32,7 @@ class LossRun {
         targets_(integers_of(operands.targets)),
         factors_(factors_of(operands.inverse_tokens)),
         losses_(operands.losses.as<float>()),
+        hits_(cleared_hits(operands)),
         row_numbers_(invocation.workspace.as<int32_t>()),
         vectors_(plan.shape(), operands,
                  reinterpret_cast<float*>(invocation.workspace.data + plan.vectors_offset()),
@@ -189,7 +190,7 @@ class LossRun {
   }
 
   // The softmax statistics of row i of a chunk, after bias, gain and cap were applied to its
-  // logits. Also sets the row's loss.
+  // logits. Also sets the row's loss, and its hit where that is asked for.
   Statistics row_statistics(const Part& part, int64_t i) const {
     finish_row(part, i);
     Statistics row = statistics_of(logit_run(part, i, 0), kernels_);
@@ -200,6 +201,7 @@ class LossRun {
     const float logit =
         logit_at(logit_run(part, i, block).data, kF32, target % plan_.block_columns());
     losses_[token(part, i)] = row.loss(smoothed_logit(part, i, logit));
+    if (hits_ != nullptr) hits_[token(part, i)] = row.hit(logit);
     return row;
   }
 
@@ -268,6 +270,7 @@ class LossRun {
   const int32_t* targets_;
   TokenFactors factors_;
   float* losses_;
+  float* hits_;  // null: not asked for
   int32_t* row_numbers_;
   LossVectors vectors_;
   struct {

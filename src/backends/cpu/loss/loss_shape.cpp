@@ -1,5 +1,6 @@
 #include "backends/cpu/loss/loss_shape.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "backends/cpu/attention/softmax_rows.h"
@@ -67,6 +68,13 @@ void check_products(const LossShape& shape) {
                base::word_of(decided.logits), base::word_of(decided.dhidden),
                base::word_of(decided.dweight));
   }
+}
+
+float* cleared_hits(const LossOperands<Buffer>& operands) {
+  if (operands.hits == nullptr) return nullptr;
+  auto* hits = operands.hits->as<float>();
+  std::fill_n(hits, operands.hits->elements(), 0.0F);
+  return hits;
 }
 
 int64_t list_trained_rows(const LossShape& shape, const int32_t* targets, float* losses,

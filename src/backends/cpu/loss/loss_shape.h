@@ -41,6 +41,9 @@ LossShape shape_of(const program::LinearCrossEntropyTrain& loss,
 // Fails a CHECK where a decision is about a product that the loss does not have.
 void check_products(const LossShape& shape);
 
+// The hits of all tokens, set to 0; null where they are not asked for.
+float* cleared_hits(const LossOperands<Buffer>& operands);
+
 // Lists the rows that carry loss (target >= 0) and returns their number. For other rows it sets the
 // loss, and in training hidden's gradient, to 0. `targets`, `losses` and `row_numbers` are
 // (tokens). Fails a CHECK for a target outside the vocabulary.

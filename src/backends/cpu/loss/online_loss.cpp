@@ -46,6 +46,7 @@ class OnlineRun {
         targets_(integers_of(operands.targets)),
         factors_(factors_of(operands.inverse_tokens)),
         losses_(operands.losses.as<float>()),
+        hits_(cleared_hits(operands)),
         loss_(operands.loss),
         dweight_(operands.dweight),
         row_numbers_(invocation.workspace.as<int32_t>()) {
@@ -223,7 +224,9 @@ class OnlineRun {
     const RowState& state = states()[row];
     float logit = state.target_logit;
     if (smoothing().is_there()) logit = smoothing().logit(logit, logit_sums()[row]);
-    losses_[token] = Statistics{state.largest, state.sum}.loss(logit);
+    const Statistics statistics{state.largest, state.sum};
+    losses_[token] = statistics.loss(logit);
+    if (hits_ != nullptr) hits_[token] = statistics.hit(state.target_logit);
     if (!shape_.train) return;
     const auto* const target_row = reinterpret_cast<const uint16_t*>(weight_.at(targets_[token]));
     if (has_mean_weight()) smooth_sums(target_row, row);
@@ -256,6 +259,7 @@ class OnlineRun {
   const int32_t* targets_;
   TokenFactors factors_;
   float* losses_;
+  float* hits_;  // null: not asked for
   const Buffer& loss_;
   const Buffer* dweight_;  // null: not computed
   int32_t* row_numbers_;

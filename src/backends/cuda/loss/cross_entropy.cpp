@@ -28,6 +28,7 @@ SoftmaxRun softmax_run(const Attributes& loss, const Invocation& invocation) {
 void run(const CrossEntropy& loss, const Invocation& invocation, CudaContext& context) {
   SoftmaxRun run = softmax_run(loss, invocation);
   run.losses = floats_of(invocation[CrossEntropy::kLosses]);
+  if (loss.hits) run.hits = floats_of(invocation[CrossEntropy::kHits]);
   softmax_rows(run, context.stream.get());
   sum_losses(run.losses, run.rows, run.factors, floats_of(invocation[CrossEntropy::kLoss]),
              context.stream.get());

@@ -126,6 +126,7 @@ class LossRun {
                        .numbers = at<int32_t>(layout.numbers()),
                        .count = at<int32_t>(0),
                        .losses = losses,
+                       .hits = hits(),
                        .most = rows},
                       stream_);
     if (form_.dhidden != nullptr) {
@@ -152,6 +153,7 @@ class LossRun {
   T* at(int64_t offset) const {
     return reinterpret_cast<T*>(invocation_.workspace.data + offset);
   }
+  float* hits() const { return form_.hits == nullptr ? nullptr : floats_of(*form_.hits); }
   std::byte* library_workspace() const { return at<std::byte>(plan_.layout.library()); }
 
   std::byte* logits() const { return at<std::byte>(plan_.layout.logits()); }
@@ -286,6 +288,7 @@ class LossRun {
                   .targets = integers_of(form_.targets),
                   .factors = factors_of(form_.inverse_tokens),
                   .losses = floats_of(form_.losses),
+                  .hits = hits(),
                   .scale = form_.scale,
                   .softcap = form_.softcap,
                   .smoothing = form_.smoothing,

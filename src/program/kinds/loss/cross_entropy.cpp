@@ -65,6 +65,12 @@ void check_losses(const Struct&, int64_t tokens, ShapeRule& rule) {
   rule.measure(Struct::kLoss, Shape{1});
 }
 
+// Of a form that can say which tokens it hits.
+template <typename Struct>
+void check_hits(const Struct& loss, int64_t tokens, ShapeRule& rule) {
+  if (loss.hits) rule.measure(Struct::kHits, Shape{tokens, 1});
+}
+
 // The extent of these losses: the rows that carry loss.
 template <typename Struct>
 Extent rows_with_loss(const Struct&, const OperationView& view, const BatchBounds& bounds) {
@@ -153,6 +159,7 @@ std::string shape_error(const CrossEntropy& loss, const OperationView& view) {
   check_smoothing(loss, rule);
   check_inverse_tokens(loss, view, rule);
   check_losses(loss, logits.shape[0], rule);
+  check_hits(loss, logits.shape[0], rule);
   return rule.error();
 }
 
@@ -173,6 +180,7 @@ std::string shape_error(const LinearCrossEntropy& loss, const OperationView& vie
   check_logits(loss, rule);
   check_linear_reads(loss, view, rule);
   check_losses(loss, view[LinearCrossEntropy::kHidden].shape[0], rule);
+  check_hits(loss, view[LinearCrossEntropy::kHidden].shape[0], rule);
   return rule.error();
 }
 
@@ -271,6 +279,7 @@ Cost cost(const LinearCrossEntropyTrain& loss, const OperationView& view, const 
 void differentiate(const CrossEntropy& loss, const Operation& operation, Tape& tape) {
   const TensorId logits = id_of(operation, CrossEntropy::kLogits);
   if (!tape.wants(logits)) return;
+  SNUG_CHECK(!loss.hits, "a loss that learns and says which tokens it hits");
   tape.emit(CrossEntropyGrad{loss.smoothing}, operation.reads, {tape.contribute(logits)});
 }
 
@@ -312,8 +321,11 @@ WorkList work(const LinearCrossEntropyTrain& loss, const OperationView& view,
   return work_in_chunks(loss, view, bounds);
 }
 
+// Hits are a comparison for each row, so that losses have the same rates with and without them.
 RateKey rate_key(const LinearCrossEntropy& loss, const OperationView& view, const Extent& extent) {
-  return loss_key(loss, view, extent);
+  RateKey key = loss_key(loss, view, extent);
+  if (loss.hits) key.form.writes.pop_back();
+  return key;
 }
 
 RateKey rate_key(const LinearCrossEntropyTrain& loss, const OperationView& view,

@@ -3,7 +3,9 @@
 // vocabulary. `inverse_tokens` f32 is
 // what each token counts: one number (1), which is one over the trained tokens of the whole step,
 // so losses and gradients of micro-batches just add up, or a number for each token (tokens), where
-// another loss has decided it.
+// another loss has decided it. With `hits` a loss that nothing learns from also says of each token
+// whether its target is the likeliest, one of those with the largest logit: 1, or 0, which is that
+// of a token without loss too.
 #pragma once
 
 #include <array>
@@ -21,17 +23,20 @@ namespace snug::program {
 
 // reads: logits (tokens, vocab), targets (tokens) i32, inverse_tokens (1) or (tokens).
 // writes: losses (tokens) f32, of each token, 0 without loss; loss (1) f32 = sum(losses *
-// inverse_tokens).
+// inverse_tokens); then hits (tokens, 1) f32 if `hits`.
 struct CrossEntropy {
   float smoothing = 0.0F;
+  bool hits = false;
   bool operator==(const CrossEntropy&) const = default;
-  static constexpr auto kFields = std::tuple{Field{"smoothing", &CrossEntropy::smoothing}};
+  static constexpr auto kFields =
+      std::tuple{Field{"smoothing", &CrossEntropy::smoothing}, Field{"hits", &CrossEntropy::hits}};
   static constexpr auto kLogits = read<CrossEntropy>(0, "logits");
   static constexpr auto kTargets = read<CrossEntropy>(1, "targets");
   static constexpr auto kInverseTokens = read<CrossEntropy>(2, "inverse_tokens");
   static constexpr auto kLosses = write<CrossEntropy>(3, "losses");
   static constexpr auto kLoss = write<CrossEntropy>(4, "loss");
-  static constexpr std::array kOperands{kLogits, kTargets, kInverseTokens, kLosses, kLoss};
+  static constexpr auto kHits = write<CrossEntropy>(5, "hits", &CrossEntropy::hits);
+  static constexpr std::array kOperands{kLogits, kTargets, kInverseTokens, kLosses, kLoss, kHits};
   static constexpr Traits kTraits{.loss_factors = {kInverseTokens.name},
                                   .extents = {ExtentOperand{kTargets.name}}};
 };
@@ -130,9 +135,10 @@ struct LossProducts {
 
 // Fused: matmul (transpose_b) then cross_entropy, in chunks of rows that carry loss, so that at
 // most chunk_rows x vocab logits exist. reads: hidden (tokens, d), weight (vocab, d), targets,
-// inverse_tokens, then bias (vocab) if `bias` and gain (vocab) if `gain`. writes: losses, loss.
-// Logits are `scale` hidden weight^T, or (hidden weight^T [+ bias]) [* gain], which has no scale;
-// with softcap c > 0 each is then c tanh(logit / c), as the kind softcap has it.
+// inverse_tokens, then bias (vocab) if `bias` and gain (vocab) if `gain`. writes: losses, loss,
+// then hits (tokens, 1) if `hits`. Logits are `scale` hidden weight^T, or (hidden weight^T [+
+// bias]) [* gain], which has no scale; with softcap c > 0 each is then c tanh(logit / c), as the
+// kind softcap has it.
 struct LinearCrossEntropy {
   LossChunks chunks = {};
   int32_t chunk_launches = 0;  // that each chunk takes, besides those of the operation
@@ -142,6 +148,7 @@ struct LinearCrossEntropy {
   bool bias = false;
   bool gain = false;
   float smoothing = 0.0F;
+  bool hits = false;
   bool operator==(const LinearCrossEntropy&) const = default;
   static constexpr auto kFields =
       std::tuple{Decision{"algorithm", &LinearCrossEntropy::chunks},
@@ -151,7 +158,8 @@ struct LinearCrossEntropy {
                  Field{"softcap", &LinearCrossEntropy::softcap},
                  Field{"bias", &LinearCrossEntropy::bias},
                  Field{"gain", &LinearCrossEntropy::gain},
-                 Field{"smoothing", &LinearCrossEntropy::smoothing}};
+                 Field{"smoothing", &LinearCrossEntropy::smoothing},
+                 Field{"hits", &LinearCrossEntropy::hits}};
   static constexpr auto kHidden = read<LinearCrossEntropy>(0, "hidden");
   static constexpr auto kWeight = read<LinearCrossEntropy>(1, "weight");
   static constexpr auto kTargets = read<LinearCrossEntropy>(2, "targets");
@@ -160,14 +168,16 @@ struct LinearCrossEntropy {
   static constexpr auto kGain = read<LinearCrossEntropy>(5, "gain", &LinearCrossEntropy::gain);
   static constexpr auto kLosses = write<LinearCrossEntropy>(6, "losses");
   static constexpr auto kLoss = write<LinearCrossEntropy>(7, "loss");
-  static constexpr std::array kOperands{kHidden, kWeight, kTargets, kInverseTokens,
-                                        kBias,   kGain,   kLosses,  kLoss};
+  static constexpr auto kHits = write<LinearCrossEntropy>(8, "hits", &LinearCrossEntropy::hits);
+  static constexpr std::array kOperands{kHidden, kWeight, kTargets, kInverseTokens, kBias,
+                                        kGain,   kLosses, kLoss,    kHits};
   static constexpr Traits kTraits{.has_training_form = true,
                                   .loss_factors = {kInverseTokens.name},
                                   .extents = {ExtentOperand{kTargets.name}}};
 };
 
-// The training form: makes the gradient in the forward pass. reads as LinearCrossEntropy. writes:
+// The training form: makes the gradient in the forward pass. It has no hits. reads as
+// LinearCrossEntropy. writes:
 // losses, loss, dhidden, then dweight (vocab, d) if `weight_gradient`; with `accumulate` dweight is
 // updated instead; then dbias (vocab) if `bias_gradient` and dgain (vocab) if `gain_gradient`.
 // Expansion: matmul, [add_bias,] [scale_columns,] [softcap,] cross_entropy, cross_entropy_grad,

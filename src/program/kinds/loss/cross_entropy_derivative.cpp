@@ -78,6 +78,7 @@ void differentiate_later(const LinearCrossEntropy& loss, const Operation& operat
 
 void differentiate_linear_loss(const LinearCrossEntropy& loss, const Operation& operation,
                                Tape& tape) {
+  SNUG_CHECK(!loss.hits, "a loss that learns and says which tokens it hits");
   const TensorId hidden = id_of(operation, LinearCrossEntropy::kHidden);
   const TensorId losses = id_of(operation, LinearCrossEntropy::kLosses);
   const bool is_weighed = tape.is_read(losses);

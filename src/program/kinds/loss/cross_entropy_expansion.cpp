@@ -65,8 +65,10 @@ void expand_loss(const LinearCrossEntropy& loss, const OperationView& view, Buil
   const TensorId logits = emit_logits(loss, view, builder).logits;
   const TensorId capped = is_capped ? add_logits(loss, view, builder, "capped") : logits;
   if (is_capped) builder.emit(Softcap{loss.softcap}, {logits}, {capped});
-  builder.emit(CrossEntropy{loss.smoothing}, {capped, id(Loss::kTargets), id(Loss::kInverseTokens)},
-               {id(Loss::kLosses), id(Loss::kLoss)});
+  std::vector<TensorId> results{id(Loss::kLosses), id(Loss::kLoss)};
+  if (loss.hits) results.push_back(id(Loss::kHits));
+  builder.emit(CrossEntropy{loss.smoothing, loss.hits},
+               {capped, id(Loss::kTargets), id(Loss::kInverseTokens)}, std::move(results));
 }
 
 void expand_loss(const LinearCrossEntropyTrain& loss, const OperationView& view, Builder& builder) {

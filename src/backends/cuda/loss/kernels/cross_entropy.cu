@@ -155,6 +155,7 @@ __global__ void softmax_kernel(SoftmaxRun run) {
       for (int64_t j = threadIdx.x; j < run.vocab; j += blockDim.x)
         store_one(run.dlogits, row * run.dlogits.stride + j, 0.0F);
     if (run.losses != nullptr && token >= 0 && threadIdx.x == 0) run.losses[token] = 0.0F;
+    if (run.hits != nullptr && token >= 0 && threadIdx.x == 0) run.hits[token] = 0.0F;
     return;
   }
   device_check(target < run.vocab);
@@ -162,6 +163,7 @@ __global__ void softmax_kernel(SoftmaxRun run) {
   if (run.losses != nullptr && threadIdx.x == 0) {
     float logit =
         LogitForm<kCaps>(run).logit(load_one(run.logits, row * run.logits.stride + target));
+    if (run.hits != nullptr) run.hits[token] = logit == total.largest ? 1.0F : 0.0F;
     if constexpr (kSmooths) logit += run.smoothing * (total.mean - logit);
     run.losses[token] = total.log_rest - (logit - total.largest);
   }
@@ -191,7 +193,10 @@ __global__ void find_trained_kernel(FindTrainedRun run) {
   for (int64_t begin = 0; begin < run.tokens; begin += blockDim.x) {
     const int64_t token = begin + threadIdx.x;
     const bool trained = token < run.tokens && run.targets[token] >= 0;
-    if (token < run.tokens && !trained) run.losses[token] = 0.0F;
+    if (token < run.tokens && !trained) {
+      run.losses[token] = 0.0F;
+      if (run.hits != nullptr) run.hits[token] = 0.0F;
+    }
     const unsigned votes = __ballot_sync(kWholeWarp, trained);
     if (lane == 0) counts[warp] = __popc(votes);
     __syncthreads();

@@ -34,6 +34,7 @@ struct SoftmaxRun {
   const int32_t* targets = nullptr;  // (tokens)
   TokenFactors factors;
   float* losses = nullptr;  // (tokens); null if not wanted
+  float* hits = nullptr;    // (tokens), 1 or 0: is the target the likeliest; null if not wanted
   float scale = 1.0F;       // multiplies the logits
   float softcap = 0.0F;     // applied to scaled logits; 0 means none
   float smoothing = 0.0F;   // the share of the loss that is the mean over the vocabulary
@@ -47,13 +48,15 @@ void sum_losses(const float* losses, int64_t tokens, const TokenFactors& factors
                 cudaStream_t stream);
 
 // Lists the tokens with a target of 0 or more in order, counts them, and sets the losses of the
-// others to 0. If there are more than `most`, the kernel traps.
+// others to 0, and their hits where these are wanted. If there are more than `most`, the kernel
+// traps.
 struct FindTrainedRun {
   const int32_t* targets = nullptr;
   int64_t tokens = 0;
   int32_t* numbers = nullptr;
   int32_t* count = nullptr;
   float* losses = nullptr;
+  float* hits = nullptr;  // null if not wanted
   int64_t most = 0;
 };
 void find_trained_rows(const FindTrainedRun& run, cudaStream_t stream);
