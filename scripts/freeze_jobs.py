@@ -27,6 +27,8 @@ METHODS = {
     "dpo": "method=lora objective=dpo",
     "orpo": "method=full objective=orpo",
     "kto": "method=qlora objective=kto",
+    "simpo": "method=lora objective=simpo",
+    "regularised": "method=full label_smoothing_factor=0.1 neftune_noise_alpha=5 gradient_accumulation_steps=2",
 }
 # These each with one model alone: what they change does not depend on the family.
 MORE_METHODS = {

@@ -1,19 +1,23 @@
 """Twenty optimizer steps of LoRA, of prompts and of all weights, with PEFT, PyTorch's own clipping and schedule, and the optimizer of
 PyTorch, transformers or bitsandbytes."""
 
+import contextlib
 import dataclasses
 import json
 import pathlib
 
 import torch
 from peft.optimizers import create_loraplus_optimizer
+from torch.optim.swa_utils import get_ema_avg_fn
 from transformers import get_cosine_schedule_with_warmup
+from transformers.trainer_pt_utils import LabelSmoother
 
 import balance
 import cases
 import golden_io
 import half_precision
 import lora
+import noise
 import peer_optimizers
 import prompts
 import tiny_models
@@ -42,6 +46,9 @@ class Curve:
     scale_power: int = 0  # fp16, whose loss scale begins with this power of two; 0: fp32
     scale_window: int = 0  # finite steps until it grows
     loraplus: float = 0.0  # how many times the learning rate of A that of B is; 0: the same
+    ema: float = 0.0  # the share that an average of what trains keeps of itself in a step; 0: none
+    smoothing: float = 0.0  # transformers' label_smoothing_factor
+    noise: float = 0.0  # transformers' neftune_noise_alpha
     starts_from: str = ""  # the golden whose adapter it trains on; empty: a new one
 
 
@@ -95,6 +102,11 @@ CURVES |= {
     "curve_full_fp16": Curve("biases", False, 1, 5e-3, 2.7, 4003, batches_of="curve_full", scale_power=11, scale_window=4),
 }
 CURVES["curve_loraplus"] = Curve("grouped_tied", True, 1, 5e-3, 2.4, 4001, batches_of="curve_lora", loraplus=8.0)
+CURVES["curve_ema"] = Curve("grouped_tied", True, 1, 2e-2, 2.4, 4001, batches_of="curve_lora", ema=0.8)
+CURVES["curve_smoothed"] = Curve("biases", False, 2, 5e-3, 2.0, 4004, batches_of="curve_full_accumulated", smoothing=0.1)
+CURVES["curve_smoothed_gemma2"] = Curve("gemma2", True, 1, 2e-2, 1.1, 4008, batches_of=FAMILY_BATCHES, smoothing=0.2)
+CURVES["curve_noisy"] = Curve("grouped_tied", True, 2, 2e-2, 2.2, 4002, batches_of="curve_lora_accumulated", noise=5.0)
+CURVES["curve_noisy_gemma"] = Curve("gemma", False, 1, 5e-3, 1.8, 4008, batches_of=FAMILY_BATCHES, noise=10.0)
 CURVES["curve_dora"] = Curve("gpt2", True, 1, 2e-2, 0.31, 4008, batches_of=FAMILY_BATCHES, starts_from="dora_gpt2")
 CURVES["curve_prompt"] = Curve("grouped_tied", True, 2, 3e-2, 0.5, 4002, batches_of="curve_lora_accumulated", starts_from="prompt_layer")
 CURVES["curve_prompt_v2"] = Curve("gpt_neox_in_turn", True, 1, 1e-2, 0.6, 4008, batches_of=FAMILY_BATCHES, starts_from="prompt_v2_gpt_neox")
@@ -160,19 +172,34 @@ def optimizer_of(model, curve: Curve) -> torch.optim.Optimizer:
                                      loraplus_weight_decay=WEIGHT_DECAY, betas=(0.9, 0.999), eps=1e-8)
 
 
+def noise_of(model, curve: Curve, step: int, micro: int):
+    if not curve.noise:
+        return contextlib.nullcontext()
+    return noise.added(model, curve.noise, step + 1, micro * curve.rows)
+
+
+def loss_of(logits, targets, total: int, curve: Curve):
+    if not curve.smoothing:
+        return golden_io.summed_loss(logits, targets) / total
+    return LabelSmoother(epsilon=curve.smoothing)({"logits": logits}, targets, num_items_in_batch=total)
+
+
 def train(model, curve: Curve, ids, targets) -> dict:
     """Runs the steps; returns loss, grad_norm (before clipping) and learning rate of each, and where the weights end."""
     optimizer = optimizer_of(model, curve)
     schedule = get_cosine_schedule_with_warmup(optimizer, WARMUP, STEPS)
     trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
     initial = {name: weight.detach().double().clone() for name, weight in trained.items()}
+    average = get_ema_avg_fn(curve.ema)
+    averages = {name: weight.clone() for name, weight in initial.items()}
     found = {"loss": [], "grad_norm": [], "learning_rate": []} | ({"aux_loss": []} if curve.balance else {})
     for step in range(STEPS):
         total = golden_io.trained_tokens(targets[step])
         loss, aux_loss = 0.0, 0.0
         for micro in range(curve.accumulation):
-            outputs = model(input_ids=ids[step, micro], use_cache=False)
-            part = golden_io.summed_loss(outputs.logits, targets[step, micro]) / total
+            with noise_of(model, curve, step, micro):
+                outputs = model(input_ids=ids[step, micro], use_cache=False)
+            part = loss_of(outputs.logits, targets[step, micro], total, curve)
             if curve.balance:
                 aux_loss += float(outputs.aux_loss.detach()) / curve.accumulation  # all rows are full
                 part = part + curve.balance * outputs.aux_loss / curve.accumulation
@@ -186,10 +213,13 @@ def train(model, curve: Curve, ids, targets) -> dict:
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()
+        averages = {name: average(averages[name], weight.detach().double(), step) for name, weight in trained.items()}
     ends = {key: torch.tensor(values, dtype=torch.float64) for key, values in found.items()}
     for name, weight in trained.items():
         key = name.replace(".default.weight", ".weight")
         ends["final_norm." + key] = weight.detach().double().norm().reshape(1)
+        if curve.ema:
+            ends["average_lag." + key] = (weight.detach().double() - averages[name]).norm().reshape(1)
         ends["change_norm." + key] = (weight.detach().double() - initial[name]).norm().reshape(1)
     ends["final_norm"] = torch.stack([w.detach().double().norm() for w in trained.values()]).norm().reshape(1)
     return ends
@@ -220,7 +250,10 @@ def settings(curve: Curve) -> dict:
         **({"optim": curve.optimizer} if curve.batches_of else {}), **peer_optimizers.SETTINGS[curve.optimizer],
         **({"tolerance": TOLERANCE_OF_MUON} if curve.optimizer == "muon" else {}),
         **({"batches": f"tests/goldens/{curve.batches_of}"} if curve.batches_of else {}),
+        **({"ema_decay": curve.ema} if curve.ema else {}),
         **({"loraplus_lr_ratio": curve.loraplus} if curve.loraplus else {}),
+        **({"label_smoothing_factor": curve.smoothing} if curve.smoothing else {}),
+        **({"neftune_noise_alpha": curve.noise} if curve.noise else {}),
         **({"freeze_modules": curve.frozen} if curve.frozen else {}),
         **({"output_router_logits": True, "router_aux_loss_coef": curve.balance} if curve.balance else {}),
         **({"compute_dtype": "fp16", "initial_scale_power": curve.scale_power, "loss_scale_window": curve.scale_window}
@@ -280,15 +313,15 @@ def make(name: str, root: pathlib.Path) -> str:
     targets = golden_io.shifted(labels.flatten(0, 2)).reshape(labels.shape)
     double = prompts.in_fp64(model) if curve.starts_from in prompts.ADAPTERS else cases.in_fp64(model)
     found, exact = train(model, curve, ids, targets), train(double, curve, ids, targets)
-    noise = {key: float((found[key] / exact[key] - 1).abs().nan_to_num().max()) for key in found}
-    worst = max(noise, key=noise.get)
+    apart = {key: float((found[key] / exact[key] - 1).abs().nan_to_num().max()) for key in found}
+    worst = max(apart, key=apart.get)
     clipped = int((found["grad_norm"] > curve.max_grad_norm).sum())
     tokens = [golden_io.trained_tokens(part) for step in targets for part in step]
     line = (f"{name}: loss {found['loss'][0]:.4f} to {found['loss'][-1]:.4f}, clipped {clipped} of {STEPS}, "
-            f"{min(tokens)} to {max(tokens)} trained tokens per micro-batch, from fp64: loss {noise['loss']:.1e}, "
-            f"worst {worst} {noise[worst]:.1e}")
+            f"{min(tokens)} to {max(tokens)} trained tokens per micro-batch, from fp64: loss {apart['loss']:.1e}, "
+            f"worst {worst} {apart[worst]:.1e}")
     allowed = NOISE_OF_MUON if curve.optimizer == "muon" else NOISE
-    assert max(noise["loss"], noise["grad_norm"], noise["final_norm"]) < allowed, line
+    assert max(apart["loss"], apart["grad_norm"], apart["final_norm"]) < allowed, line
     assert 0 < clipped < STEPS, line
     data = {"ids": ids, "labels": labels, "targets": targets,
             "trained_tokens": torch.tensor([golden_io.trained_tokens(step) for step in targets])}

@@ -30,6 +30,7 @@ import codet5p  # noqa: E402
 import curves  # noqa: E402
 import drift  # noqa: E402
 import encoder_decoder  # noqa: E402
+import grpo  # noqa: E402
 import kto  # noqa: E402
 import lora  # noqa: E402
 import mxfp4  # noqa: E402
@@ -41,6 +42,7 @@ import qlora  # noqa: E402
 import sampling  # noqa: E402
 import schedules  # noqa: E402
 import shards  # noqa: E402
+import simpo  # noqa: E402
 import tiny_models  # noqa: E402
 
 
@@ -69,10 +71,13 @@ def makers() -> dict:
     found["mxfp4"] = mxfp4.make
     found["orpo"] = orpo.make_loss
     found["orpo_full"] = functools.partial(orpo.make_loss, name="orpo_full", full_model="phi")
+    found["simpo"] = simpo.make_loss
     found["preference_data"] = preference.make_data
     found["kto"] = functools.partial(kto.make_loss, "kto", 5003)
     found["kto_clamped"] = functools.partial(kto.make_loss, "kto_clamped", 5006)
     found["label_data"] = kto.make_data
+    found["grpo"] = grpo.make_loss
+    found["grpo_rewards.json"] = grpo.make_rewards
     found["sampling"] = sampling.make
     found["schedules"] = schedules.make
     found["best_models"] = best_models.make

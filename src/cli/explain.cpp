@@ -190,7 +190,7 @@ int explain_inference(const Request& request, const ExplainOptions& options) {
   const formats::Recipe recipe = request.recipe();
   recipe.require("model");
   const std::unique_ptr<program::Target> target = open_target(recipe);
-  const plan::PlannedInference planned = planned_inference(recipe, *target);
+  const plan::PlannedInference planned = planned_inference(recipe, *target, options.program);
   if (options.program) {
     const PlanAgain plan_again = [&](passes::AfterPass after_pass) {
       plan::InferenceSpec spec = planned.spec;

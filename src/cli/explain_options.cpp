@@ -15,10 +15,19 @@ namespace {
 using program::ProgramName;
 
 template <typename Enum>
-Enum named(std::string_view key, const std::string& word) {
-  if (const auto value = base::from_word<Enum>(word)) return *value;
+[[noreturn]] void refuse_word(std::string_view key, const std::string& word) {
   base::throw_user_error("'{}' is '{}'; it is one of {}", key, word,
                          fmt::join(base::all_words<Enum>(), ", "));
+}
+
+JobKind job_named(const std::string& word) {
+  if (const auto job = base::from_word<JobKind>(word)) return *job;
+  refuse_word<JobKind>("job", word);
+}
+
+program::ProgramKey program_named(const std::string& word) {
+  if (const auto key = program::program_key(word)) return *key;
+  refuse_word<ProgramName>("program", word);
 }
 
 bool is_of_inference_alone(ProgramName name) {
@@ -32,9 +41,9 @@ ExplainOptions take_explain_options(Request& request) {
   ExplainOptions options;
   request.take_words([&](const std::string& key, const std::string& value) {
     if (key == "job")
-      job = named<JobKind>(key, value);
+      job = job_named(value);
     else if (key == "program")
-      options.program = named<ProgramName>(key, value);
+      options.program = program_named(value);
     else if (key == "after")
       options.after = value;
     else
@@ -46,7 +55,7 @@ ExplainOptions take_explain_options(Request& request) {
         "'after' is '{}', a pass that programs go through one by one; say which of them, as in "
         "program=micro_first",
         options.after);
-  const bool is_inference = options.program && is_of_inference_alone(*options.program);
+  const bool is_inference = options.program && is_of_inference_alone(options.program->name);
   options.job = job.value_or(is_inference ? JobKind::inference : JobKind::training);
   return options;
 }
@@ -59,7 +68,8 @@ std::string explain_help() {
       "      max_length is the tokens that a sequence may reach, per_device_train_batch_size the\n"
       "      sequences side by side, max_target_length the tokens of an encoder-decoder's answer\n"
       "  program={}\n"
-      "      print this program alone\n"
+      "      print this program alone; decode.8 is that of inference for at most 8 sequences,\n"
+      "      prefill.128 that for at most 128 tokens\n"
       "  after=PASS\n"
       "      print it as this pass left it (default: as it runs). The table that is printed "
       "without\n"

@@ -19,8 +19,8 @@ constexpr auto words_of(JobKind /*type*/) {
 
 struct ExplainOptions {
   JobKind job = JobKind::training;
-  std::optional<program::ProgramName> program;  // nothing: all of the job
-  std::string after;                            // a pass of that program; empty: all of them
+  std::optional<program::ProgramKey> program;  // nothing: all of the job
+  std::string after;                           // a pass of that program; empty: all of them
 };
 
 // Removes the words that set these options from the request; the recipe's words stay. `prefill` and

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <vector>
 
+#include "cli/gguf_model.h"
 #include "formats/data/data_files.h"
 #include "formats/data/missing_data.h"
 #include "formats/folder/hub_cache.h"
@@ -33,6 +34,8 @@ bool is_folder(const fs::path& path) {
   std::error_code error;
   return fs::is_directory(path, error);
 }
+
+bool is_model(const fs::path& path) { return is_folder(path) || is_gguf_model(path.string()); }
 
 bool is_in_hub_cache(std::string_view value) {
   const auto name = formats::parse_hub_name(value);
@@ -98,7 +101,7 @@ struct InputKey {
 };
 
 constexpr std::array kInputs{
-    InputKey{"model", text_of<&Recipe::model>, is_model_name, is_in_hub_cache, is_folder,
+    InputKey{"model", text_of<&Recipe::model>, is_model_name, is_in_hub_cache, is_model,
              hub_advice},
     InputKey{"adapter", text_of<&Recipe::adapter>, is_nothing_else, is_nothing_else, is_there,
              no_advice},

@@ -46,7 +46,8 @@ std::optional<train::RunData> read_data(const formats::Recipe& recipe,
   if (!train::has_tokenizer_for(recipe, model))
     return without(recipe.data.front().path, "a built-in shape has no tokenizer");
   train::RunData data = train::load_data(recipe, model, target);
-  data.tokenizer.reset();
+  // As in the run, which it is a part of the memory of.
+  if (recipe.eval_generate == 0) data.tokenizer.reset();
   runtime::release_freed_memory();
   return data;
 }

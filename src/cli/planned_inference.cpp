@@ -59,11 +59,16 @@ constexpr int64_t kServedSequences = 16;
 
 }  // namespace
 
-plan::PlannedInference planned_inference(const formats::Recipe& recipe, program::Target& target) {
+plan::PlannedInference planned_inference(const formats::Recipe& recipe, program::Target& target,
+                                         const std::optional<program::ProgramKey>& program) {
   require_one_device(recipe);
   const models::ModelConfig model = model_of(recipe);
+  plan::InferenceShape shape = shape_of(recipe, model);
+  if (program && program->size > 0)
+    (program->name == program::ProgramName::decode ? shape.decode_sizes
+                                                   : shape.prefill_sizes) = {program->size};
   return plan::assemble_inference(
-      {recipe, model, target, shape_of(recipe, model), kSequencesKey},
+      {recipe, model, target, shape, kSequencesKey},
       [&](const plan::Job& job) { return runtime::rehearse(job, target); });
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/console.h"
 #include "base/error.h"
+#include "cli/gguf_model.h"
 #include "cli/input_paths.h"
 #include "comm/self_launch.h"
 #include "formats/recipe/recipe_keys.h"
@@ -104,7 +105,11 @@ formats::Recipe Request::recipe(std::span<const std::string_view> may_be_missing
   reading.mistakes.gather([&] { refuse_system_in_training(reading.recipe, keys); });
   reading.mistakes.gather([&] { find_inputs(reading.recipe, keys, may_be_missing); });
   reading.mistakes.throw_if_any();
-  return std::move(reading.recipe);
+  formats::Recipe& recipe = reading.recipe;
+  const bool reads_model = std::ranges::find(keys, "model") != keys.end();
+  if (reads_model && is_gguf_model(recipe.model))
+    recipe.model = folder_of_gguf(recipe.model).string();
+  return std::move(recipe);
 }
 
 Request make_request(const std::vector<std::string>& words, bool json, bool takes_folders) {

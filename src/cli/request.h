@@ -23,7 +23,8 @@ struct Request {
   // are not keys of a recipe.
   void take_words(const std::function<bool(const std::string&, const std::string&)>& take);
 
-  // Reads the recipe and resolves the paths in it (input_paths.h). Throws UserError.
+  // Reads the recipe and resolves the paths in it (input_paths.h); a model that is a GGUF file
+  // becomes the folder that is made of it (gguf_model.h). Throws UserError.
   formats::Recipe recipe(std::span<const std::string_view> may_be_missing = {}) const;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "methods/lora_slots.h"
@@ -23,6 +24,7 @@ std::vector<SequencePages> pages_of_streams(const plan::InferenceShape& shape,
                          .sequence_tokens = shape.capacity[stream],
                          .chunk_tokens = stream == TokenStream::decoder ? shape.prefill_tokens
                                                                         : shape.encoder_tokens,
+                         .answer_tokens = 1 + shape.guessed_tokens,
                          .groups = {}};
     for (const models::KeyPool& pool : pools)
       if (pool.group.stream == stream) of_stream.groups.push_back({pool.pages, pool.group.window});
@@ -38,6 +40,7 @@ CachedForward::CachedForward(runtime::Executor& executor, const plan::InferenceS
       shape_(shape),
       batches_(open_batches(executor, shape_)),
       rows_(static_cast<size_t>(shape_.sequences)),
+      undecided_(static_cast<size_t>(shape_.sequences)),
       promised_(static_cast<size_t>(shape_.sequences)),
       slots_(static_cast<size_t>(shape_.sequences), methods::kNoAdapter),
       pages_(pages_of_streams(shape_, executor.job().key_pools)) {}
@@ -95,6 +98,7 @@ void CachedForward::forget_beginnings() {
 }
 
 void CachedForward::release(int64_t sequence) {
+  undecided_[static_cast<size_t>(sequence)] = 0;
   for (SequencePages& pages : pages_)
     if (!pages.is_empty(sequence)) pages.release(sequence);
 }
@@ -103,27 +107,34 @@ void CachedForward::release_all() {
   for (int64_t sequence = 0; sequence < shape_.sequences; ++sequence) release(sequence);
 }
 
-// Writes the tokens into the batch's rows of a stream, starting at `row`.
-void CachedForward::append(const ForwardBatch& batch, TokenStream stream, int64_t row,
-                           const Place& place, std::span<const int32_t> ids) {
+// Writes the tokens into the batch's rows of a stream, starting at `row`; returns these rows.
+CachedForward::Rows CachedForward::append(const ForwardBatch& batch, TokenStream stream,
+                                          int64_t row, int64_t sequence,
+                                          std::span<const int32_t> ids) {
   const StreamBatch& to = batch.streams[stream];
   SequencePages& pages = this->pages(stream);
-  const int64_t length = pages.length(place.sequence);
-  SNUG_CHECK(pages.grow(place.sequence, ids), "sequence {} has too few pages for {} tokens",
-             place.sequence, length + std::ssize(ids));
+  const int64_t length = pages.length(sequence);
+  SNUG_CHECK(pages.grow(sequence, ids), "sequence {} has too few pages for {} tokens", sequence,
+             length + std::ssize(ids));
   std::ranges::copy(ids, to.ids + row);
   if (to.positions != nullptr)
     std::iota(to.positions + row, to.positions + row + ids.size(), static_cast<int32_t>(length));
   for (size_t group = 0; group < to.groups.size(); ++group)
-    pages.fill_slots(place.sequence, static_cast<int64_t>(group),
+    pages.fill_slots(sequence, static_cast<int64_t>(group),
                      {to.groups[group].slots + row, ids.size()});
   if (stream == TokenStream::decoder)
-    batch.set_slot(row, std::ssize(ids), slots_[static_cast<size_t>(place.sequence)]);
-  to.query_bounds[2 * place.segment] = static_cast<int32_t>(row);
-  to.query_bounds[2 * place.segment + 1] = static_cast<int32_t>(row + std::ssize(ids));
+    batch.set_slot(row, std::ssize(ids), slots_[static_cast<size_t>(sequence)]);
+  return {row, row + std::ssize(ids)};
 }
 
-// Lets attention see all keys that the caches hold of the sequence.
+// Lets the segment have these rows of a stream as its queries.
+void CachedForward::set_queries(const StreamBatch& to, int64_t segment, const Rows& rows) {
+  to.query_bounds[2 * segment] = static_cast<int32_t>(rows.begin);
+  to.query_bounds[2 * segment + 1] = static_cast<int32_t>(rows.end);
+}
+
+// Lets attention see the keys that the caches hold of the sequence, up to those of its unseen
+// tokens.
 void CachedForward::show_keys(const ForwardBatch& batch, TokenStream stream,
                               const Place& place) const {
   const std::vector<GroupBatch>& groups = batch.streams[stream].groups;
@@ -132,7 +143,8 @@ void CachedForward::show_keys(const ForwardBatch& batch, TokenStream stream,
     const auto number = static_cast<int64_t>(group);
     const Positions keys = pages(stream).key_bounds(place.sequence, number);
     to.key_bounds[2 * place.segment] = static_cast<int32_t>(keys.begin);
-    to.key_bounds[2 * place.segment + 1] = static_cast<int32_t>(keys.end);
+    const int64_t unseen = stream == TokenStream::decoder ? place.unseen : 0;
+    to.key_bounds[2 * place.segment + 1] = static_cast<int32_t>(keys.end - unseen);
     pages(stream).fill_table(
         place.sequence, number,
         {to.pages + place.segment * to.pages_of_segment, static_cast<size_t>(to.pages_of_segment)});
@@ -151,14 +163,16 @@ void CachedForward::check_room(TokenStream stream, int64_t sequence, int64_t tok
       sequence, length, length + tokens, base::word_of(stream), room);
 }
 
-// The caches are lost when the job begins another stage, so no sequence may be in use then, and no
-// beginning is known.
+// The caches are lost when the job begins another stage, or when somebody else has written to them,
+// so no sequence may be in use then, and no beginning is known.
 void CachedForward::begin_stage() {
   executor_.begin_stage_of(ProgramName::prefill);
-  if (stage_ == executor_.stages_begun()) return;
+  const bool is_another_user = executor_.take_caches(this);
+  if (stage_ == executor_.stages_begun() && !is_another_user) return;
   for (int64_t sequence = 0; sequence < shape_.sequences; ++sequence)
     SNUG_CHECK(length(sequence) == 0,
-               "sequences go on after another stage of the job took their memory");
+               "sequences go on after another stage of the job, or another engine, took their "
+               "memory");
   forget_beginnings();
   stage_ = executor_.stages_begun();
 }
@@ -222,38 +236,67 @@ void CachedForward::prefill(std::span<const SequencePart> parts) {
   for (const SequencePart& part : parts) {
     const Place place{part.sequence, part.sequence};
     if (!part.encoder_ids.empty()) {
-      append(batch, TokenStream::encoder, encoder_row, place, part.encoder_ids);
-      encoder_row += std::ssize(part.encoder_ids);
+      const Rows rows =
+          append(batch, TokenStream::encoder, encoder_row, part.sequence, part.encoder_ids);
+      set_queries(batch.streams[TokenStream::encoder], place.segment, rows);
+      encoder_row = rows.end;
     }
-    append(batch, TokenStream::decoder, row, place, part.ids);
-    row += std::ssize(part.ids);
-    finish_part(batch, place, row);
+    const Rows rows = append(batch, TokenStream::decoder, row, part.sequence, part.ids);
+    finish_part(batch, place, rows);
+    rows_[static_cast<size_t>(part.sequence)] = place.segment;
+    row = rows.end;
   }
   if (shape_.all_logits) std::iota(batch.output_rows, batch.output_rows + row, 0);
   run(batch);
 }
 
-// In the decode program for all sequences, each sequence's segment has the sequence's number.
 void CachedForward::decode(std::span<const int32_t> ids) {
   SNUG_CHECK_EQ(std::ssize(ids), shape_.sequences);
-  begin_stage();
   std::vector<SequencePart> parts;
   for (int64_t sequence = 0; sequence < shape_.sequences; ++sequence) {
     const auto id = ids.subspan(static_cast<size_t>(sequence), 1);
-    if (id.front() == kIdle) continue;
-    check_room(TokenStream::decoder, sequence, 1);
-    parts.push_back({sequence, id});
+    if (id.front() != kIdle) parts.push_back({sequence, id});
+  }
+  decode(parts);
+}
+
+// Each token is a segment of its own, which sees the keys up to its own. In the decode program for
+// all sequences, the segment of a sequence with one token has the sequence's number.
+void CachedForward::decode(std::span<const SequencePart> parts) {
+  begin_stage();
+  int64_t tokens = 0;
+  for (const SequencePart& part : parts) {
+    const int64_t count = std::ssize(part.ids);
+    SNUG_CHECK(count > 0 && count <= 1 + shape_.guessed_tokens, "{} tokens for sequence {}", count,
+               part.sequence);
+    check_room(TokenStream::decoder, part.sequence, count);
+    tokens += count;
   }
   enter_all(parts);
-  const ForwardBatch& batch = decode_for(std::ssize(parts));
+  const ForwardBatch& batch = decode_for(tokens);
+  const bool is_by_number = batch.segments == shape_.sequences && tokens == std::ssize(parts);
   begin(batch);
   int64_t next = 0;
   for (const SequencePart& part : parts) {
-    const Place place{part.sequence, batch.segments == shape_.sequences ? part.sequence : next++};
-    append(batch, TokenStream::decoder, place.segment, place, part.ids);
-    finish_part(batch, place, place.segment + 1);
+    const int64_t first = is_by_number ? part.sequence : next;
+    next = first + std::ssize(part.ids);
+    append(batch, TokenStream::decoder, first, part.sequence, part.ids);
+    for (int64_t row = first; row < next; ++row)
+      finish_part(batch, {part.sequence, row, next - 1 - row}, {row, row + 1});
+    rows_[static_cast<size_t>(part.sequence)] = first;
+    if (std::ssize(part.ids) > 1)
+      undecided_[static_cast<size_t>(part.sequence)] = std::ssize(part.ids);
   }
   run(batch);
+}
+
+void CachedForward::keep(int64_t sequence, int64_t tokens) {
+  const int64_t appended = std::exchange(undecided_[static_cast<size_t>(sequence)], 0);
+  SNUG_CHECK(tokens > 0 && tokens <= std::max<int64_t>(appended, 1), "{} of {} tokens stay", tokens,
+             appended);
+  if (appended == 0) return;
+  pages(TokenStream::decoder).shrink(sequence, appended - tokens);
+  pages(TokenStream::decoder).written(sequence);
 }
 
 // The smallest program that holds so many tokens. Only the largest one runs the encoder.
@@ -264,19 +307,17 @@ const ForwardBatch& CachedForward::prefill_for(int64_t tokens, int64_t encoder_t
   });
 }
 
-const ForwardBatch& CachedForward::decode_for(int64_t sequences) const {
+const ForwardBatch& CachedForward::decode_for(int64_t rows) const {
   SNUG_CHECK(!batches_.decodes.empty(), "programs that score decode nothing");
-  return *std::ranges::find_if(
-      batches_.decodes, [&](const ForwardBatch& batch) { return batch.segments >= sequences; });
+  return *std::ranges::find_if(batches_.decodes,
+                               [&](const ForwardBatch& batch) { return batch.segments >= rows; });
 }
 
-// Completes the part of a sequence whose appended rows end before `end`: the last of them gives the
-// sequence's logits.
-void CachedForward::finish_part(const ForwardBatch& batch, const Place& place, int64_t end) {
+// Completes a segment with these rows of the decoder, the last of which gives its logits.
+void CachedForward::finish_part(const ForwardBatch& batch, const Place& place, const Rows& rows) {
+  set_queries(batch.streams.decoder(), place.segment, rows);
   for (const TokenStream stream : shape_.capacity.streams()) show_keys(batch, stream, place);
-  if (shape_.all_logits) return;
-  batch.output_rows[place.segment] = static_cast<int32_t>(end - 1);
-  rows_[static_cast<size_t>(place.sequence)] = place.segment;
+  if (!shape_.all_logits) batch.output_rows[place.segment] = static_cast<int32_t>(rows.end - 1);
 }
 
 void CachedForward::begin(const ForwardBatch& batch) {
@@ -290,30 +331,30 @@ void CachedForward::run(const ForwardBatch& batch) {
   executor_.run(batch.program);
   for (SequencePages& pages : pages_)
     for (int64_t sequence = 0; sequence < shape_.sequences; ++sequence)
-      if (!pages.is_empty(sequence)) pages.written(sequence);
+      if (!pages.is_empty(sequence) && !is_undecided(sequence)) pages.written(sequence);
   last_ = &batch;
 }
 
-size_t CachedForward::row_of(int64_t sequence) const {
+size_t CachedForward::row_of(int64_t sequence, int64_t number) const {
   SNUG_CHECK(last_ != nullptr, "no logits before the first run");
-  const int64_t row = shape_.all_logits ? sequence : rows_[static_cast<size_t>(sequence)];
+  const int64_t row = shape_.all_logits ? sequence : rows_[static_cast<size_t>(sequence)] + number;
   SNUG_CHECK(row < last_->outputs, "no row {} of logits", row);
   return static_cast<size_t>(row);
 }
 
-std::span<const float> CachedForward::logits(int64_t sequence) const {
+std::span<const float> CachedForward::logits(int64_t sequence, int64_t number) const {
   SNUG_CHECK(!has_candidates(), "the likeliest tokens alone go to the host");
-  const size_t row = row_of(sequence);
+  const size_t row = row_of(sequence, number);
   executor_.await_results();
   const auto count = static_cast<size_t>(last_->vocabulary);
   return {last_->logits + row * count, count};
 }
 
-Likeliest CachedForward::likeliest(int64_t sequence) const {
+Likeliest CachedForward::likeliest(int64_t sequence, int64_t number) const {
   SNUG_CHECK(has_candidates(), "no likeliest tokens are looked for");
   executor_.await_results();
   const auto count = static_cast<size_t>(shape_.candidates);
-  const size_t first = row_of(sequence) * count;
+  const size_t first = row_of(sequence, number) * count;
   return {{last_->likeliest_logits + first, count}, {last_->likeliest_ids + first, count}};
 }
 

@@ -1,10 +1,11 @@
 // The forward pass over sequences that grow: a prefill appends any number of tokens, a decode one
-// token to each of some sequences. Their keys and values lie in pages of each group's pools
-// (models/forward/key_groups.h). Which pages a sequence has, and which rows of them hold tokens, is
-// data, so every run executes one of a few programs: the smallest that holds what it appends. A
-// window gives back the pages that no later token sees, so that its pools hold sequences that are
-// longer than these pools. Where the model has an encoder, a prefill runs it on a sequence's
-// encoder input, which is given whole and once, before the sequence's first token. Not thread-safe.
+// token to each of some sequences, or few that were guessed, which may be taken back. Their keys
+// and values lie in pages of each group's pools (models/forward/key_groups.h). Which pages a
+// sequence has, and which rows of them hold tokens, is data, so every run executes one of a few
+// programs: the smallest that holds what it appends. A window gives back the pages that no later
+// token sees, so that its pools hold sequences that are longer than these pools. Where the model
+// has an encoder, a prefill runs it on a sequence's encoder input, which is given whole and once,
+// before the sequence's first token. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -85,24 +86,39 @@ class CachedForward {
   // it.
   static constexpr int32_t kIdle = -1;
   void decode(std::span<const int32_t> ids);
+  // The same for some sequences, in ascending order, each with at most so many tokens after its
+  // first as are guessed for a step (InferenceShape::guessed_tokens). Each token has its logits.
+  // Where a sequence had several, keep() must follow before anything else is done with it.
+  void decode(std::span<const SequencePart> parts);
+  // Of the tokens that the last run appended to a sequence these stay, at least one, and the others
+  // are forgotten.
+  void keep(int64_t sequence, int64_t tokens);
+  // To how many tokens a sequence may grow.
+  int64_t promised(int64_t sequence) const { return promised_[static_cast<size_t>(sequence)]; }
 
-  // The logits (vocab) of a sequence in the last run, or of a token with all_logits. The program
-  // copies them to the host only if it does not select the likeliest tokens. Valid until the next
-  // run.
-  std::span<const float> logits(int64_t sequence) const;
+  // The logits (vocab) of a sequence in the last run, or of a token with all_logits; where decode
+  // appended several tokens to it, those of the token `number`. The program copies them to the host
+  // only if it does not select the likeliest tokens. Valid until the next run.
+  std::span<const float> logits(int64_t sequence, int64_t number = 0) const;
   // Whether the programs select the likeliest tokens; and the tokens selected for a sequence in the
   // last run, valid until the next run.
   bool has_candidates() const { return shape_.candidates > 0; }
-  Likeliest likeliest(int64_t sequence) const;
+  Likeliest likeliest(int64_t sequence, int64_t number = 0) const;
 
  private:
   // A sequence in a batch, with the segment that it has there.
   struct Place {
     int64_t sequence = 0;
     int64_t segment = 0;
+    int64_t unseen = 0;  // of the sequence's last tokens, which come after those of the segment
+  };
+  // Rows [begin, end) of a batch.
+  struct Rows {
+    int64_t begin = 0;
+    int64_t end = 0;
   };
   const ForwardBatch& prefill_for(int64_t tokens, int64_t encoder_tokens) const;
-  const ForwardBatch& decode_for(int64_t sequences) const;
+  const ForwardBatch& decode_for(int64_t rows) const;
   void check_room(base::TokenStream stream, int64_t sequence, int64_t tokens) const;
   void check_parts(std::span<const SequencePart> parts) const;
   void enter_all(std::span<const SequencePart> parts);
@@ -110,21 +126,26 @@ class CachedForward {
   const SequencePages& pages(base::TokenStream stream) const {
     return pages_[static_cast<size_t>(stream)];
   }
-  void append(const ForwardBatch& batch, base::TokenStream stream, int64_t row, const Place& place,
+  Rows append(const ForwardBatch& batch, base::TokenStream stream, int64_t row, int64_t sequence,
               std::span<const int32_t> ids);
-  void finish_part(const ForwardBatch& batch, const Place& place, int64_t end);
+  static void set_queries(const StreamBatch& to, int64_t segment, const Rows& rows);
+  void finish_part(const ForwardBatch& batch, const Place& place, const Rows& rows);
   void show_keys(const ForwardBatch& batch, base::TokenStream stream, const Place& place) const;
   void begin(const ForwardBatch& batch);
   void run(const ForwardBatch& batch);
   void begin_stage();
-  size_t row_of(int64_t sequence) const;
+  bool is_undecided(int64_t sequence) const {
+    return undecided_[static_cast<size_t>(sequence)] > 0;
+  }
+  size_t row_of(int64_t sequence, int64_t number) const;
 
   runtime::Executor& executor_;
   const plan::InferenceShape shape_;
   const ForwardBatches batches_;
   const ForwardBatch* last_ = nullptr;
   int64_t stage_ = 0;                 // Executor::stages_begun() when the sequences were written
-  std::vector<int64_t> rows_;         // (sequences): the row of each in the last run's logits
+  std::vector<int64_t> rows_;         // (sequences): the first of each in the last run's logits
+  std::vector<int64_t> undecided_;    // (sequences): tokens that wait for keep(); 0: none
   std::vector<int64_t> promised_;     // (sequences): the tokens to which each may grow
   std::vector<int64_t> slots_;        // (sequences): the slot of each one's adapter
   std::vector<SequencePages> pages_;  // of each stream

@@ -62,7 +62,8 @@ struct Engine::State {
   void tell();
   void read(const std::vector<PromptPart>& parts);
   void answer(const std::vector<ScheduledRun::Answering>& answering);
-  void take_token(RequestId request, int64_t sequence);
+  int64_t room_for_guesses(int64_t sequence) const;
+  int64_t take_tokens(RequestId request, int64_t sequence, std::span<const int32_t> read);
   AdapterVersion adapter_of(const OpenAnswer& answer) const;
 
   const models::ModelConfig& model;
@@ -197,26 +198,59 @@ void Engine::State::read(const std::vector<PromptPart>& parts) {
   std::ranges::sort(sequence_parts, {}, &SequencePart::sequence);
   forward.prefill(sequence_parts);
   for (const PromptPart& part : parts)
-    if (part.is_last) take_token(part.request, part.sequence);
+    if (part.is_last) take_tokens(part.request, part.sequence, {});
   times.prefill_seconds += base::seconds_since(start);
 }
 
 void Engine::State::answer(const std::vector<ScheduledRun::Answering>& answering) {
   const RunClock::time_point start = RunClock::now();
-  Ids next(static_cast<size_t>(forward.sequences()), CachedForward::kIdle);
-  for (const auto& [request, sequence] : answering)
-    next[static_cast<size_t>(sequence)] = open.at(request)->answer.last_id();
-  forward.decode(next);
-  for (const auto& [request, sequence] : answering) take_token(request, sequence);
-  times.decode_tokens += std::ssize(answering);
+  std::vector<Ids> ids;
+  std::vector<SequencePart> parts;
+  ids.reserve(answering.size());
+  parts.reserve(answering.size());
+  for (const auto& [request, sequence] : answering) {
+    const OpenAnswer& answer = open.at(request)->answer;
+    const Ids guess = answer.guess(room_for_guesses(sequence));
+    Ids& read = ids.emplace_back(1, answer.last_id());
+    read.insert(read.end(), guess.begin(), guess.end());
+    parts.push_back({sequence, read});
+    times.guessed_tokens += std::ssize(guess);
+  }
+  std::vector<SequencePart> in_order = parts;
+  std::ranges::sort(in_order, {}, &SequencePart::sequence);
+  forward.decode(in_order);
+  for (size_t i = 0; i < answering.size(); ++i)
+    times.decode_tokens += take_tokens(answering[i].request, parts[i].sequence, parts[i].ids);
   times.decode_runs += 1;
   times.decode_seconds += base::seconds_since(start);
 }
 
-void Engine::State::take_token(RequestId request, int64_t sequence) {
+// Up to what the sequence is promised, the token that it has next counted.
+int64_t Engine::State::room_for_guesses(int64_t sequence) const {
+  return std::min<int64_t>(forward.shape().guessed_tokens,
+                           forward.promised(sequence) - forward.length(sequence) - 1);
+}
+
+// Takes the token after each of those that were read, as long as these were guessed right. Returns
+// how many it took.
+int64_t Engine::State::take_tokens(RequestId request, int64_t sequence,
+                                   std::span<const int32_t> read) {
   const std::shared_ptr<Open> one = open.at(request);
-  events.emplace_back(one, one->answer.take(forward, sequence));
-  if (events.back().second.finish) close(request);
+  int64_t taken = 0;
+  bool goes_on = true;
+  bool has_ended = false;
+  while (goes_on) {
+    events.emplace_back(one, one->answer.take(forward, sequence, taken));
+    const AnswerEvent& event = events.back().second;
+    ++taken;
+    has_ended = event.finish.has_value();
+    goes_on =
+        !has_ended && taken < std::ssize(read) && read[static_cast<size_t>(taken)] == *event.id;
+  }
+  forward.keep(sequence, taken);
+  times.right_guesses += taken - 1;
+  if (has_ended) close(request);
+  return taken;
 }
 
 void add_to(Answer& answer, const AnswerEvent& event) {

@@ -27,6 +27,8 @@ struct EngineTimes {
   int64_t decode_tokens = 0;
   int64_t decode_runs = 0;
   int64_t preemptions = 0;
+  int64_t guessed_tokens = 0;  // that runs of decode verified
+  int64_t right_guesses = 0;   // of them: these are tokens of answers, too
 };
 
 struct EngineOptions {
@@ -46,9 +48,9 @@ void add_to(Answer& answer, const AnswerEvent& event);
 
 class Engine {
  public:
-  // All that is given must outlive the engine, which has the programs for itself: nobody else runs
-  // them until it is destroyed, or what it knows of cached beginnings is wrong. A tokenizer may be
-  // nullptr, without which there is no text.
+  // All that is given must outlive the engine. Engines of one executor may take turns, each when
+  // the others have no request inside, or a CHECK fails: after another has run, an engine knows no
+  // beginnings. A tokenizer may be nullptr, without which there is no text.
   explicit Engine(Inference& inference, const text::Tokenizer* tokenizer = nullptr);
   // The executor's job must contain the programs of `shape`, with the weights of `model`.
   Engine(runtime::Executor& executor, const models::ModelConfig& model,

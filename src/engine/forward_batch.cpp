@@ -21,8 +21,9 @@ class BatchOpener {
   ForwardBatch prefill(const program::ProgramKey& key, int64_t tokens, int64_t encoder_tokens) {
     return open(key, shape_.sequences, in_streams(tokens, encoder_tokens));
   }
-  ForwardBatch decode(const program::ProgramKey& key, int64_t sequences) {
-    return open(key, sequences, in_streams(sequences, 0));
+  // Each row is a segment of its own.
+  ForwardBatch decode(const program::ProgramKey& key, int64_t rows) {
+    return open(key, rows, in_streams(rows, 0));
   }
 
  private:
@@ -134,7 +135,7 @@ ForwardBatches open_batches(runtime::Executor& executor, const plan::InferenceSh
   if (shape.all_logits) return batches;
   for (const int32_t size : plan::small_decodes(shape))
     batches.decodes.push_back(opener.decode({ProgramName::decode, size}, size));
-  batches.decodes.push_back(opener.decode(ProgramName::decode, shape.sequences));
+  batches.decodes.push_back(opener.decode(ProgramName::decode, plan::decode_rows(shape)));
   return batches;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "engine/log_probabilities.h"
+#include "engine/prompt_lookup.h"
 #include "engine/request_shape.h"
 
 namespace snug::engine {
@@ -34,9 +35,19 @@ void OpenAnswer::read_again() {
   read_again_.insert(read_again_.end(), ids_.begin(), ids_.end());
 }
 
-AnswerEvent OpenAnswer::take(const CachedForward& forward, int64_t sequence) {
+// An encoder-decoder's answer may repeat what its encoder read.
+Ids OpenAnswer::guess(int64_t most) const {
+  if (!can_be_guessed(request_)) return {};
+  // The run gives a token more than it verifies.
+  const int64_t room = request_.max_new_tokens - std::ssize(ids_) - 1;
+  Ids text = request_.prompt;
+  text.insert(text.end(), ids_.begin(), ids_.end());
+  return looked_up(text, std::min(most, room));
+}
+
+AnswerEvent OpenAnswer::take(const CachedForward& forward, int64_t sequence, int64_t number) {
   AnswerEvent event{.request = id_};
-  const int32_t id = choose(forward, sequence, event);
+  const int32_t id = choose(forward, {sequence, number}, event);
   event.id = id;
   ids_.push_back(id);
   const AnswerEnd& end = request_.end;
@@ -54,14 +65,14 @@ AnswerEvent OpenAnswer::end(Finish finish) {
   return {.request = id_, .text = text_ ? text_->finish() : "", .finish = finish};
 }
 
-int32_t OpenAnswer::choose(const CachedForward& forward, int64_t sequence, AnswerEvent& event) {
+int32_t OpenAnswer::choose(const CachedForward& forward, const Row& row, AnswerEvent& event) {
   const Draw draw{request_.sample, std::ssize(ids_)};
   if (forward.has_candidates()) {
     const auto count = static_cast<size_t>(candidates_of(request_.sampling));
-    const Likeliest likeliest = forward.likeliest(sequence);
+    const Likeliest likeliest = forward.likeliest(row.sequence, row.number);
     return sampler_.pick({likeliest.logits.first(count), likeliest.ids.first(count)}, draw);
   }
-  const std::span<const float> logits = forward.logits(sequence);
+  const std::span<const float> logits = forward.logits(row.sequence, row.number);
   const std::span<const float> penalized = penalties_.applied(logits, {decoder_ids_, ids_});
   const int32_t id = sampler_.pick(mask_ ? mask_->applied(penalized) : penalized, draw);
   if (request_.log_probabilities) tell_probabilities(logits, id, event);

@@ -42,13 +42,24 @@ class OpenAnswer {
   // The request enters again, and the decoder reads the answer so far too.
   void read_again();
 
-  // Chooses the next token from what the last run gave for its sequence.
-  AnswerEvent take(const CachedForward& forward, int64_t sequence);
+  // Guesses of the tokens after the next one, at most `most`, for a run that verifies them. None
+  // for a request whose next token depends on more than the likeliest one of its row: on draws,
+  // penalties, a form; and none where log-probabilities are asked for.
+  Ids guess(int64_t most) const;
+
+  // Chooses the next token from what the last run gave for its sequence, where the run appended
+  // several tokens to it, from what it gave for the token `number`.
+  AnswerEvent take(const CachedForward& forward, int64_t sequence, int64_t number = 0);
   // Ends the answer as it is.
   AnswerEvent end(Finish finish);
 
  private:
-  int32_t choose(const CachedForward& forward, int64_t sequence, AnswerEvent& event);
+  // The logits of a token of a sequence in the last run.
+  struct Row {
+    int64_t sequence = 0;
+    int64_t number = 0;
+  };
+  int32_t choose(const CachedForward& forward, const Row& row, AnswerEvent& event);
   void tell_probabilities(std::span<const float> logits, int32_t id, AnswerEvent& event) const;
 
   RequestId id_;

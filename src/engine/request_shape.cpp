@@ -6,17 +6,13 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "plan/job/request_sizes.h"
 #include "text/unicode/utf8.h"
 
 namespace snug::engine {
 namespace {
 
 using base::TokenStream;
-
-int64_t in_chunk_steps(int64_t tokens) {
-  constexpr int64_t kStep = plan::kMinPrefillTokens;
-  return (tokens + kStep - 1) / kStep * kStep;
-}
 
 // The most prompt tokens that requests have which enter together, when each group of `sequences`
 // enters at once.
@@ -81,37 +77,28 @@ int64_t candidates_of(const Request& request) {
   return needs_row ? 0 : candidates_of(request.sampling);
 }
 
+bool can_be_guessed(const Request& request) { return candidates_of(request) == 1; }
+
 plan::InferenceShape shape_for(std::span<const Request> requests, int64_t batch,
                                const models::ModelConfig& model) {
-  plan::InferenceShape shape;
-  shape.sequences = std::clamp<int64_t>(std::ssize(requests), 1, batch);
-  int64_t longest = 1;
-  int64_t answered = 1;  // with what an encoder-decoder repeats
-  int64_t together = 1;  // prompt and answer
+  plan::RequestSizes sizes;
+  sizes.sequences = std::clamp<int64_t>(std::ssize(requests), 1, batch);
+  sizes.entering_tokens = most_prompt_tokens(requests, sizes.sequences);
+  int64_t most_candidates = 0;
   bool needs_all = requests.empty();
   for (const Request& request : requests) {
     const auto prompt = std::ssize(request.prompt);
     const int64_t candidates = candidates_of(request);
     needs_all = needs_all || candidates == 0;
-    shape.candidates = std::max(shape.candidates, candidates);
-    longest = std::max(longest, prompt);
-    answered = std::max(answered, request.max_new_tokens + (model.repeats_prompt ? prompt : 0));
-    together = std::max(together, prompt + request.max_new_tokens - 1);
+    most_candidates = std::max(most_candidates, candidates);
+    sizes.prompt_tokens = std::max(sizes.prompt_tokens, prompt);
+    sizes.answer_tokens =
+        std::max(sizes.answer_tokens, request.max_new_tokens + (model.repeats_prompt ? prompt : 0));
+    // The last new token is returned but never fed back into the model.
+    sizes.request_tokens = std::max(sizes.request_tokens, prompt + request.max_new_tokens - 1);
   }
-  if (needs_all) shape.candidates = 0;
-  const int64_t prompts = most_prompt_tokens(requests, shape.sequences);
-  shape.prefill_tokens = std::min(plan::kPrefillTokens, in_chunk_steps(prompts));
-  // The last new token is returned but never fed back into the model.
-  shape.capacity = together;
-  plan::add_small_sizes(shape);
-  if (!model.has_encoder()) return shape;
-  // An encoder reads the whole prompt, and the decoder begins with a single token, unless it reads
-  // the prompt too.
-  shape.capacity = {answered, longest};
-  shape.encoder_tokens = std::max(in_chunk_steps(longest), shape.prefill_tokens);
-  shape.prefill_tokens = model.repeats_prompt ? std::min(plan::kPrefillTokens,
-                                                         in_chunk_steps(prompts + shape.sequences))
-                                              : in_chunk_steps(shape.sequences);
+  plan::InferenceShape shape = plan::shape_of(sizes, model);
+  if (!needs_all) shape.candidates = most_candidates;
   return shape;
 }
 

@@ -23,6 +23,10 @@ plan::InferenceShape shape_for(std::span<const Request> requests, int64_t batch,
 // How many of the likeliest tokens this request needs of each row; 0: all logits.
 int64_t candidates_of(const Request& request);
 
+// Whether guesses of this request's tokens can be verified: each of its tokens is the likeliest of
+// its row, whatever stands before.
+bool can_be_guessed(const Request& request);
+
 // Throws UserError for a request that can never run with programs of these sizes, saying what to
 // do.
 void check_request(const Request& request, const models::ModelConfig& model,

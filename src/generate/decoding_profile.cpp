@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "engine/cached_forward.h"
 #include "engine/engine.h"
+#include "engine/questions/prompt.h"
 #include "engine/request_shape.h"
-#include "generate/prompt.h"
 #include "generate/recipe_request.h"
 #include "plan/document/profile_lines.h"
 #include "plan/time/calibration_file.h"
@@ -136,12 +136,13 @@ int profile_decoding(const formats::Recipe& recipe, bool json) {
   if (recipe.ids.empty())
     recipe.fail("ids", "is missing: the prompt as ids, such as ids=\"1 5 9\"");
   const int64_t sequences = recipe.is_given("batch") ? recipe.batch : 1;
-  const engine::Ids prompt = recipe_ids(recipe, model.config);
+  const engine::Ids prompt = engine::recipe_ids(recipe, model.config);
   const auto prompt_tokens = std::ssize(prompt);
   // No id stops the answers, so all have the same length.
-  const engine::Request request{.prompt = prompt,
-                                .max_new_tokens = new_tokens(recipe, model.config, prompt_tokens),
-                                .sampling = recipe_sampling(recipe)};
+  const engine::Request request{
+      .prompt = prompt,
+      .max_new_tokens = engine::new_tokens(recipe, model.config, prompt_tokens),
+      .sampling = recipe_sampling(recipe)};
   if (request.max_new_tokens < 2)
     recipe.fail("max_new_tokens", "must be 2 at least: the first token is the prompt's");
   std::vector<engine::Request> requests(static_cast<size_t>(sequences), request);

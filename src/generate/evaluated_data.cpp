@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/console.h"
-#include "base/error.h"
 #include "plan/spec/data_keys.h"
 
 namespace snug::generate {
@@ -26,24 +25,6 @@ EvaluatedData::EvaluatedData(const formats::Recipe& recipe, const formats::DataE
              .mapping = mapping_.is_empty() ? nullptr : &mapping_},
       files_(formats::data_files(recipe, "data", entry, formats::DataUse::evaluation)) {
   for (const std::string& note : files_.notes) base::say("{}: {}", files_.description, note);
-}
-
-void EvaluatedRecords::check(const formats::Recipe& recipe, const std::string& path, bool has_any,
-                             const std::string& why) const {
-  const text::SkipLimits limits = plan::skip_limits(recipe);
-  if (has_any || limits.refuses_any) bad.hold_against(limits, path, count);
-  if (has_any) return;
-  if (bad.count() == 0) throw base::UserError("the data file holds no records", {path, 0, 0});
-  bad.fail(path, count, why);
-}
-
-void EvaluatedRecords::tell(const std::string& path, const text::RecordRules& rules) const {
-  if (const std::string fields = unused.list(); !fields.empty())
-    base::say("{}: fields that are not used: {}", path, fields);
-  const std::string unmet =
-      text::unmet_text(ignored.unmet({rules.ignored.begin(), rules.ignored.end()}));
-  if (!unmet.empty()) base::say("{}: {}", path, unmet);
-  if (bad.count() > 0) base::say("{}", bad.told(path, count));
 }
 
 }  // namespace snug::generate

@@ -1,18 +1,14 @@
-// How an entry of recipe.data is read for an evaluation: its files, the rules of their records, and
-// what is told of records that are left out.
+// How an entry of recipe.data is read for an evaluation: its files and the rules of their records.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "formats/data/data_files.h"
 #include "formats/recipe/recipe.h"
-#include "text/record/bad_records.h"
 #include "text/record/record_form.h"
 #include "text/record/record_mapping.h"
-#include "text/record/unused_fields.h"
 
 namespace snug::generate {
 
@@ -36,21 +32,6 @@ class EvaluatedData {
   std::vector<std::string> ignored_;
   text::RecordRules rules_;
   formats::DataFiles files_;
-};
-
-// What one file's records were.
-struct EvaluatedRecords {
-  int64_t count = 0;
-  text::BadRecords bad{};
-  text::UnusedFields unused{};
-  text::IgnoredFields ignored{};
-
-  // Throws UserError for a file without records, and where more are bad than the recipe allows.
-  // `has_any`: some were used; otherwise `why` nothing goes on.
-  void check(const formats::Recipe& recipe, const std::string& path, bool has_any,
-             const std::string& why) const;
-  // Says what was left out.
-  void tell(const std::string& path, const text::RecordRules& rules) const;
 };
 
 }  // namespace snug::generate

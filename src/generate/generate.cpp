@@ -9,8 +9,9 @@
 
 #include "base/console.h"
 #include "engine/engine.h"
+#include "engine/questions/prompt.h"
 #include "engine/request_shape.h"
-#include "generate/prompt.h"
+#include "generate/folder_sampling.h"
 #include "generate/prompts_file/answer_line.h"
 #include "generate/prompts_file/prompts_file.h"
 #include "generate/recipe_request.h"
@@ -27,7 +28,7 @@ void print_now(const std::string& text) {
 class Session {
  public:
   explicit Session(const formats::Recipe& recipe)
-      : recipe_(recipe), model_(runtime::open_model(recipe)) {
+      : model_(runtime::open_model(recipe)), recipe_(with_folder_sampling(recipe, model_)) {
     if (recipe.ids.empty() == recipe.prompt.empty())
       recipe.fail("prompt", recipe.ids.empty()
                                 ? "is missing: give prompt=\"...\", the text to continue, or ids="
@@ -38,11 +39,12 @@ class Session {
       recipe.fail("system", "is a message of a conversation; give prompt_format=chat next to it");
     // A prompt of ids needs no tokenizer; but if the folder has one, the text is given as well.
     if (recipe.ids.empty() || has_tokenizer(model_))
-      tokenizer_.emplace(open_tokenizer(recipe, model_));
+      tokenizer_.emplace(engine::open_tokenizer(recipe, model_));
     if (!recipe.stop.empty() && !tokenizer_)
       recipe.fail("stop", "is compared with text, but the model folder has no tokenizer");
-    prompt_ = recipe.ids.empty() ? recipe_prompt(recipe, *tokenizer_, model_.config.has_encoder())
-                                 : recipe_ids(recipe, model_.config);
+    prompt_ = recipe.ids.empty()
+                  ? engine::recipe_prompt(recipe, *tokenizer_, model_.config.has_encoder())
+                  : engine::recipe_ids(recipe, model_.config);
     end_ = end_of_answer();
     if (tokenizer_) forms_.emplace(*tokenizer_);
     form_ = recipe_form(recipe, forms_ ? &*forms_ : nullptr);
@@ -52,11 +54,12 @@ class Session {
     if (recipe_.logprobs >= 0 && !json)
       recipe_.fail("logprobs", "is for programs: give --json, whose object has them");
     const engine::Request request = this->request();
+    check_guesses(recipe_, request);
     const std::string ignored = text::ignored_stop_ids(model_.folder, recipe_.adapter);
     if (!ignored.empty()) base::say("{}", ignored);
-    say_longrope_border(model_.config, std::ssize(request.prompt), request.max_new_tokens);
-    engine::Inference inference(recipe_, model_,
-                                engine::shape_for({&request, 1}, 1, model_.config));
+    engine::say_longrope_border(model_.config, std::ssize(request.prompt), request.max_new_tokens);
+    engine::Inference inference(
+        recipe_, model_, with_guesses(recipe_, engine::shape_for({&request, 1}, 1, model_.config)));
     engine::Engine engine(inference, tokenizer_ ? &*tokenizer_ : nullptr);
     engine::Answer answer;
     engine.submit(request, [&](const engine::AnswerEvent& event) {
@@ -74,7 +77,7 @@ class Session {
  private:
   engine::Request request() const {
     return {.prompt = prompt_,
-            .max_new_tokens = new_tokens(recipe_, model_.config, std::ssize(prompt_)),
+            .max_new_tokens = engine::new_tokens(recipe_, model_.config, std::ssize(prompt_)),
             .sampling = recipe_sampling(recipe_),
             .end = end_,
             .log_probabilities = recipe_log_probabilities(recipe_),
@@ -88,7 +91,7 @@ class Session {
       return answer_end(text::folder_stop_ids(model_.folder, recipe_.adapter), recipe_.stop,
                         nullptr);
     const bool is_chat = recipe_.prompt_format == formats::PromptFormat::chat;
-    return answer_end(end_ids(recipe_, *tokenizer_, is_chat), recipe_.stop, &*tokenizer_);
+    return answer_end(engine::end_ids(recipe_, *tokenizer_, is_chat), recipe_.stop, &*tokenizer_);
   }
 
   void print_json(const engine::Answer& answer, const engine::EngineTimes& times,
@@ -104,6 +107,10 @@ class Session {
         {"prefill_seconds", times.prefill_seconds},
         {"decode_seconds", times.decode_seconds},
         {"device", inference.device_json()}};
+    if (recipe_.prompt_lookup_num_tokens > 0)
+      result["prompt_lookup"] = {{"guessed_tokens", times.guessed_tokens},
+                                 {"right_guesses", times.right_guesses},
+                                 {"decode_runs", times.decode_runs}};
     if (tokenizer_) result["text"] = answer.text;
     if (recipe_.logprobs >= 0) result["logprobs"] = answer.log_probabilities;
     if (recipe_.logprobs > 0) result["top_logprobs"] = top_log_probabilities();
@@ -118,8 +125,8 @@ class Session {
     return all;
   }
 
-  const formats::Recipe& recipe_;
   models::ModelSource model_;
+  const formats::Recipe recipe_;
   std::optional<text::Tokenizer> tokenizer_;
   engine::Ids prompt_;
   engine::AnswerEnd end_;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "engine/request_shape.h"
 #include "text/tokenizer/sentencepiece_folder.h"
 
 namespace snug::generate {
@@ -36,6 +37,20 @@ engine::AnswerForms::Form recipe_form(const formats::Recipe& recipe, engine::Ans
   } catch (const base::UserError& error) {
     recipe.fail(key, error.what());
   }
+}
+
+plan::InferenceShape with_guesses(const formats::Recipe& recipe, plan::InferenceShape shape) {
+  if (recipe.prompt_lookup_num_tokens > 0)
+    plan::allow_guesses(shape, recipe.prompt_lookup_num_tokens);
+  return shape;
+}
+
+void check_guesses(const formats::Recipe& recipe, const engine::Request& request) {
+  if (recipe.prompt_lookup_num_tokens == 0 || engine::can_be_guessed(request)) return;
+  recipe.fail(
+      "prompt_lookup_num_tokens",
+      "guesses what is verified for the likeliest tokens alone: give temperature=0, without "
+      "penalties, regex, json_schema and logprobs, or leave it out");
 }
 
 engine::AnswerEnd answer_end(std::vector<int32_t> ids, const std::vector<std::string>& texts,

@@ -11,6 +11,7 @@
 #include "engine/request.h"
 #include "formats/recipe/recipe.h"
 #include "models/config/config.h"
+#include "plan/job/inference_shape.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace snug::generate {
@@ -23,6 +24,12 @@ std::optional<int64_t> recipe_log_probabilities(const formats::Recipe& recipe);
 // The form that the recipe holds answers to; null where it names none. `forms`: null where the
 // model has no tokenizer. Throws UserError.
 engine::AnswerForms::Form recipe_form(const formats::Recipe& recipe, engine::AnswerForms* forms);
+
+// The shape with the guesses that the recipe asks for.
+plan::InferenceShape with_guesses(const formats::Recipe& recipe, plan::InferenceShape shape);
+
+// Throws UserError where the recipe asks for guesses that cannot be verified for such a request.
+void check_guesses(const formats::Recipe& recipe, const engine::Request& request);
 
 // These ids and texts. A text that is a special token, which decoded text does not show, stops by
 // its id. `tokenizer`: null where there is no text.

@@ -13,9 +13,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "engine/cached_forward.h"
+#include "engine/questions/prompt.h"
 #include "engine/sampling.h"
 #include "formats/folder/safetensors_writer.h"
-#include "generate/prompt.h"
 
 namespace snug::generate {
 namespace {
@@ -36,15 +36,15 @@ void check_one(const formats::Recipe& recipe, bool has_ids, bool has_text, const
 
 std::vector<int32_t> text_or_ids(const formats::Recipe& recipe, const models::ModelSource& model) {
   check_one(recipe, !recipe.ids.empty(), !recipe.prompt.empty(), "ids", "prompt");
-  if (!recipe.ids.empty()) return recipe_ids(recipe, model.config);
-  return open_tokenizer(recipe, model).encode(recipe.prompt);
+  if (!recipe.ids.empty()) return engine::recipe_ids(recipe, model.config);
+  return engine::open_tokenizer(recipe, model).encode(recipe.prompt);
 }
 
 // The answer ends in EOS, as in training.
 std::vector<int32_t> answer_of(const formats::Recipe& recipe, const models::ModelSource& model) {
   check_one(recipe, !recipe.answer_ids.empty(), !recipe.answer.empty(), "answer_ids", "answer");
-  if (!recipe.answer_ids.empty()) return recipe_answer_ids(recipe, model.config);
-  const text::Tokenizer tokenizer = open_tokenizer(recipe, model);
+  if (!recipe.answer_ids.empty()) return engine::recipe_answer_ids(recipe, model.config);
+  const text::Tokenizer tokenizer = engine::open_tokenizer(recipe, model);
   std::vector<int32_t> ids = tokenizer.encode(recipe.answer);
   const std::optional<int32_t> eos = tokenizer.eos_id();
   if (eos && (ids.empty() || ids.back() != *eos)) ids.push_back(*eos);

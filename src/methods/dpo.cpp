@@ -25,7 +25,7 @@ using program::TensorId;
 Program finish_dpo(const Program& forward, const ObjectiveOptions& options) {
   LossBuilder builder(forward);
   const TensorId policy = builder.sums("policy.log_probabilities", builder.bounds(), -1.0F);
-  const TensorId reference = builder.reference(options.reference);
+  const TensorId reference = builder.reference(options.reference, builder.segments());
   const TensorId inverse_pairs = builder.number(program::kInversePairsName);
   const TensorId measures = builder.measures(program::kPreferenceMeasureCount);
   const program::Dpo dpo{.beta = static_cast<float>(options.beta),
@@ -50,6 +50,7 @@ const Objective kDpo{.kind = ObjectiveKind::dpo,
                      .compares = true,
                      .measures = program::kPreferenceMeasures,
                      .inputs = kPairMeans,
-                     .finish = finish_dpo};
+                     .finish = finish_dpo,
+                     .has_margin = true};
 
 }  // namespace snug::methods

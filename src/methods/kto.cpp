@@ -31,7 +31,7 @@ constexpr int64_t kSegmentsOfExample = 2;
 Program finish_kto(const Program& forward, const ObjectiveOptions& options) {
   LossBuilder builder(forward);
   const TensorId policy = builder.sums("policy.log_probabilities", builder.bounds(), -1.0F);
-  const TensorId reference = builder.reference(options.reference);
+  const TensorId reference = builder.reference(options.reference, builder.segments());
   const TensorId labels =
       builder.integers(program::kLabelsName, {builder.segments()[0] / kSegmentsOfExample});
   const TensorId kl_sums =

@@ -265,18 +265,22 @@ void refuse(const MethodOptions& options, const BaseModel& base) {
 }
 
 // The initial values are PEFT's: A is Kaiming-uniform with a = sqrt(5), which is
-// uniform(-1/sqrt(in), 1/sqrt(in)), and B is zero. On an embedding A is zero and B is normal.
-// Magnitudes are computed from the model (initial_magnitudes).
-std::optional<program::Fill> initial_values(const Tensor& tensor, int64_t seed) {
+// uniform(-1/sqrt(in), 1/sqrt(in)), or with init_lora_weights=gaussian normal(0, 1/r), and B is
+// zero. On an embedding A is zero and B is normal, whatever the key says. Magnitudes are computed
+// from the model (initial_magnitudes).
+std::optional<program::Fill> initial_values(const Tensor& tensor, const AdapterStart& start) {
   using program::Fill;
   using program::FillForm;
   if (!is_lora_tensor(tensor.name)) return std::nullopt;
   const auto [module, part, of_embedding] = lora_tensor(tensor.name);
   if (part == LoraPart::magnitude) return std::nullopt;
   if (part == (of_embedding ? LoraPart::a : LoraPart::b)) return Fill{FillForm::constant};
-  if (of_embedding) return Fill{FillForm::normal, 1.0F, seed};
-  const float bound = 1.0F / std::sqrt(static_cast<float>(program::whole_shape(tensor)[1]));
-  return Fill{FillForm::uniform, bound, seed};
+  if (of_embedding) return Fill{FillForm::normal, 1.0F, start.seed};
+  const program::Shape shape = program::whole_shape(tensor);
+  if (start.lora == formats::LoraInit::gaussian)
+    return Fill{FillForm::normal, 1.0F / static_cast<float>(shape[0]), start.seed};
+  const float bound = 1.0F / std::sqrt(static_cast<float>(shape[1]));
+  return Fill{FillForm::uniform, bound, start.seed};
 }
 
 bool reads(const AdapterConfig& config) { return std::holds_alternative<LoraConfig>(config); }
@@ -460,6 +464,7 @@ LoraOptions lora_options(const Recipe& recipe, int64_t row_tokens) {
   options.dropout = recipe.lora_dropout;
   options.rslora = recipe.use_rslora;
   options.dora = recipe.use_dora;
+  options.init = recipe.init_lora_weights;
   options.target_modules = recipe.target_modules;
   options.modules_to_save = recipe.modules_to_save;
   options.layers = recipe.layers_to_transform;

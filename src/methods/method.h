@@ -47,6 +47,12 @@ struct SavedAdapter {
   bool peft_has_prompts = false;             // PEFT computes the same with prompts of the model
 };
 
+// How a new adapter begins.
+struct AdapterStart {
+  int64_t seed = 0;  // of its random values
+  formats::LoraInit lora = formats::LoraInit::standard;
+};
+
 // The properties of the base model that a method may check.
 struct BaseModel {
   std::string embedding;  // name of its weight
@@ -81,7 +87,7 @@ struct Method {
   // The initial value of a tensor of role adapter. Nothing where the tensor is a weight of the
   // model, which begins with the model's value, or where `initialise` computes it.
   std::optional<program::Fill> (*initial_values)(const program::Tensor& tensor,
-                                                 int64_t seed) = nullptr;
+                                                 const AdapterStart& start) = nullptr;
   // The program `initialise` of a new adapter: computes initial values that depend on the model's
   // weights. `forward` includes the trainable parameters. The program has no operations where no
   // value depends on the weights. Null: no value of this method ever does.

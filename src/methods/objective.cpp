@@ -13,7 +13,9 @@ namespace {
 
 using program::Program;
 
-Program as_it_is(const Program& forward, const ObjectiveOptions&) { return forward; }
+Program finish_next_token(const Program& forward, const ObjectiveOptions& options) {
+  return with_smoothing(forward, static_cast<float>(options.label_smoothing_factor));
+}
 
 constexpr StepInput kTokenMean[] = {{program::kInverseTokensName, [](const RowCounts& counts) {
                                        return inverse(counts.trained_tokens);
@@ -24,16 +26,17 @@ constexpr StepInput kTokenMean[] = {{program::kInverseTokensName, [](const RowCo
 const Objective kNextToken{.kind = ObjectiveKind::next_token,
                            .inputs = kTokenMean,
                            .is_token_mean = true,
-                           .finish = as_it_is};
+                           .finish = finish_next_token};
 
 const Objective& objective_of(ObjectiveKind kind) {
-  for (const Objective* row : {&kNextToken, &kDpo, &kOrpo, &kKto})
+  for (const Objective* row : {&kNextToken, &kDpo, &kOrpo, &kKto, &kSimpo, &kGrpo})
     if (row->kind == kind) return *row;
   SNUG_CHECK(false, "no objective {}", base::word_of(kind));
   std::abort();
 }
 
-Program log_probabilities(const Program& forward, std::string_view result) {
+Program log_probabilities(const Program& forward, const ObjectiveOptions&,
+                          std::string_view result) {
   LossBuilder builder(forward);
   const program::TensorId sums =
       builder.add(result, builder.segments(), program::Role::scalar, program::Lifetime::step);

@@ -39,9 +39,19 @@ struct ObjectiveOptions {
   double epsilon_high = 0.2;
   double delta = 0;  // 0: off
   bool sequence_ratio = false;
+  // The answers are made by the very weights that learn from them, so that the log-probabilities
+  // that they were made with are those of the step.
+  bool on_policy = false;
+  bool corrects_divergence = true;  // multiplies it by the ratio
+  float temperature = 1;            // of all log-probabilities
   double desirable_weight = 1;
   double undesirable_weight = 1;
 };
+
+// The forward program up to the log-probability of each segment: `result` (segments) f32, of
+// lifetime step, is the sum over the segment's tokens that carry loss.
+program::Program log_probabilities(const program::Program& forward, const ObjectiveOptions& options,
+                                   std::string_view result);
 
 struct Objective {
   ObjectiveKind kind;
@@ -68,18 +78,21 @@ struct Objective {
   program::Program (*finish)(const program::Program& forward, const ObjectiveOptions& options);
   // What is a fault when this is learned, and stops the run.
   formats::GuardSet guards = formats::kAllGuards;
+  // The forward program up to what is needed of the reference model, under the name `result`.
+  program::Program (*reference)(const program::Program& forward, const ObjectiveOptions& options,
+                                std::string_view result) = log_probabilities;
+  // Its loss is one of the margin between two answers (backends/formulas/preference_loss.h).
+  bool has_margin = false;
 };
 
 const Objective& objective_of(ObjectiveKind kind);
-
-// The forward program up to the log-probability of each segment: `result` (segments) f32, of
-// lifetime step, is the sum over the segment's tokens that carry loss.
-program::Program log_probabilities(const program::Program& forward, std::string_view result);
 
 // The rows of the table, each in a file of its own.
 extern const Objective kNextToken;
 extern const Objective kDpo;
 extern const Objective kOrpo;
 extern const Objective kKto;
+extern const Objective kGrpo;
+extern const Objective kSimpo;
 
 }  // namespace snug::methods

@@ -17,12 +17,19 @@ const Optimizer& optimizer_of(OptimizerKind kind) {
   return kAdamW;
 }
 
+bool steps_on_host(OptimizerKind kind, double ema_decay) {
+  return optimizer_of(kind).steps_on_host && ema_decay == 0;
+}
+
 std::vector<std::vector<program::OptimizerState>> states_of(
-    std::span<const program::Tensor> trainables, OptimizerKind kind) {
-  const Optimizer& optimizer = optimizer_of(kind);
+    std::span<const program::Tensor> trainables, const UpdateOptions& options) {
+  const Optimizer& optimizer = optimizer_of(options.optimizer);
   std::vector<std::vector<program::OptimizerState>> states;
   states.reserve(trainables.size());
-  for (const program::Tensor& trainable : trainables) states.push_back(optimizer.states(trainable));
+  for (const program::Tensor& trainable : trainables) {
+    states.push_back(optimizer.states(trainable));
+    if (options.ema_decay > 0) states.back().push_back(average_of(trainable));
+  }
   return states;
 }
 
@@ -41,6 +48,10 @@ program::OptimizerState master_of(const program::Tensor& trainable) {
       moment_of(trainable, program::master_name(trainable.name), program::DType::f32);
   state.tensor.role = program::Role::master;
   return state;
+}
+
+program::OptimizerState average_of(const program::Tensor& trainable) {
+  return moment_of(trainable, program::average_name(trainable.name), program::DType::f32);
 }
 
 namespace {

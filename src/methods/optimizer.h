@@ -46,7 +46,9 @@ struct UpdateOptions {
   // Of LoRA+ (Hayou et al. 2024), as shares of the learning rate; equal rates unless it is used.
   double lora_b_rate = 1.0;
   double lora_embedding_rate = 1.0;
-  double ema_decay = 0;  // of an average of what trains; 0: none
+  // The share that an exponential average of what trains keeps of itself in a step; 0: there is
+  // no average.
+  double ema_decay = 0;
   int64_t seed = 0;
   std::optional<LossScaleOptions> loss_scale{};  // of gradients in fp16
 };
@@ -83,10 +85,14 @@ struct Optimizer {
 };
 
 const Optimizer& optimizer_of(OptimizerKind kind);
+// Whether the CPU can run the update, averages included, as Optimizer::steps_on_host says.
+bool steps_on_host(OptimizerKind kind, double ema_decay);
 
-// The state that the optimizer keeps for each trainable tensor.
+// The state that an update keeps for each trainable tensor: the optimizer's, and last the average.
 std::vector<std::vector<program::OptimizerState>> states_of(
-    std::span<const program::Tensor> trainables, OptimizerKind kind);
+    std::span<const program::Tensor> trainables, const UpdateOptions& options);
+// The average of a trainable tensor, f32.
+program::OptimizerState average_of(const program::Tensor& trainable);
 
 // Helpers for the rows: a state tensor with one element for each element of a tensor, and the f32
 // master of a tensor.

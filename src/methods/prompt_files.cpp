@@ -111,10 +111,10 @@ void refuse_prompts(const MethodOptions& options, const BaseModel& base) {
 
 // The initial values are those of PEFT and Lit-GPT: vectors are normal, gates and biases zero,
 // scales one. The only other trainable tensors are norms, which begin with the model's values.
-std::optional<program::Fill> initial_prompts(const Tensor& tensor, int64_t seed) {
+std::optional<program::Fill> initial_prompts(const Tensor& tensor, const AdapterStart& start) {
   using program::Fill;
   using program::FillForm;
-  if (models::is_prompt(tensor.name)) return Fill{FillForm::normal, 1.0F, seed};
+  if (models::is_prompt(tensor.name)) return Fill{FillForm::normal, 1.0F, start.seed};
   if (models::is_adjusting_scale(tensor.name)) return Fill{FillForm::constant, 1.0F};
   if (models::is_gate(tensor.name) || models::is_adjusting_bias(tensor.name))
     return Fill{FillForm::constant};

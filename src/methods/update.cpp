@@ -12,6 +12,7 @@
 #include "program/ir/builder.h"
 #include "program/ir/tensor_names.h"
 #include "program/kinds/elementwise/elementwise.h"
+#include "program/kinds/optimizer/muon.h"
 #include "program/kinds/optimizer/optimizer.h"
 
 namespace snug::methods {
@@ -40,6 +41,13 @@ TensorId scalar(Builder& builder, std::string_view name, DType dtype, Role role)
 }
 
 bool is_master(const OptimizerState& state) { return state.tensor.role == Role::master; }
+
+// What is stepped in the place of a tensor: its master, or itself.
+Tensor stepped_value(const Tensor& trainable, const UpdateOptions& options) {
+  const std::vector<OptimizerState> states = optimizer_of(options.optimizer).states(trainable);
+  const auto master = std::ranges::find_if(states, is_master);
+  return master == states.end() ? trainable : master->tensor;
+}
 
 }  // namespace
 
@@ -93,6 +101,26 @@ class LearningRates {
   std::map<double, TensorId> multiples_;
 };
 
+TensorId find_or_add(Builder& builder, const Tensor& tensor) {
+  const TensorId found = builder.program().find(tensor.name);
+  return found == kNone ? builder.add(tensor) : found;
+}
+
+// Moves the average towards the stepped value as muon_momentum moves a mean of gradients: what is
+// averaged takes the gradient's place, and the direction, which is the average again, is not read.
+// The factor is 1 where the update acts, so that a step that changes nothing leaves the average
+// alone too.
+void emit_average(Builder& builder, const Tensor& trainable, TensorId factor,
+                  const UpdateOptions& options) {
+  const TensorId value = find_or_add(builder, stepped_value(trainable, options));
+  const TensorId average = builder.add(average_of(trainable).tensor);
+  const TensorId direction =
+      builder.add(sibling(trainable, fmt::format("{}.direction", average_name(trainable.name)),
+                          trainable.dtype, Role::activation, Lifetime::program));
+  builder.emit(MuonMomentum{.momentum = static_cast<float>(options.ema_decay), .nesterov = false},
+               {value, factor}, {direction}, {average});
+}
+
 bool is_read(const Program& program, TensorId id) {
   return std::ranges::any_of(program.operations, [&](const Operation& operation) {
     return std::ranges::find(operation.reads, id) != operation.reads.end();
@@ -119,6 +147,11 @@ Program update_of(std::span<const Tensor> trainables, std::span<const int32_t> s
     builder.emit(GlobalNorm{}, gradients, {norm});
     builder.emit(ClipFactor{static_cast<float>(options.max_grad_norm)}, {norm}, {factor});
   }
+  TensorId finite = kNone;
+  if (options.ema_decay > 0) {
+    finite = scalar(builder, kFiniteFactorName, DType::f32, Role::scalar);
+    builder.emit(ClipFactor{}, {norm}, {finite});
+  }
   for (size_t i = 0; i < trainables.size(); ++i) {
     const Tensor& trainable = trainables[i];
     SteppedTensor stepped{.trainable = trainable,
@@ -132,6 +165,7 @@ Program update_of(std::span<const Tensor> trainables, std::span<const int32_t> s
       stepped.updates.push_back(builder.add(std::move(state.tensor)));
     builder.set_layer(trainable.layer);
     optimizer.emit(builder, stepped, options);
+    if (options.ema_decay > 0) emit_average(builder, trainable, finite, options);
   }
   return builder.take();
 }
@@ -147,6 +181,27 @@ Program update(std::span<const Tensor> trainables, std::span<const int32_t> site
     if (is_read(counted, counted.find(kStepName))) return counted;
   }
   return update_of(trainables, sites, options, false);
+}
+
+void begin_averages(std::span<const Tensor> trainables, const UpdateOptions& options,
+                    Builder& initialise) {
+  if (options.ema_decay == 0) return;
+  for (const Tensor& trainable : trainables) {
+    initialise.set_layer(trainable.layer);
+    const TensorId value = find_or_add(initialise, stepped_value(trainable, options));
+    initialise.emit(Cast{}, {value}, {initialise.add(average_of(trainable).tensor)});
+  }
+}
+
+Program take_averages(std::span<const Tensor> trainables, const UpdateOptions& options) {
+  Builder builder(ProgramName::average);
+  if (options.ema_decay == 0) return builder.take();
+  for (const Tensor& trainable : trainables) {
+    builder.set_layer(trainable.layer);
+    const TensorId average = builder.add(average_of(trainable).tensor);
+    builder.emit(Cast{}, {average}, {builder.add(stepped_value(trainable, options))});
+  }
+  return builder.take();
 }
 
 Program prepare(std::span<const Tensor> trainables, const UpdateOptions& options) {

@@ -4,6 +4,9 @@
 //   prepare   weight = cast(master)                 after loading, where a master exists
 //   update    norm = global_norm(gradients); factor = clip_factor(norm)
 //             what the optimizer emits for each tensor (optimizer.h)
+//             with ema_decay, for the values that are stepped, master or weight:
+//               average += (1 - ema_decay) (value - average)
+//   average   value = average                       after the last step, before `prepare`
 #pragma once
 
 #include <cstdint>
@@ -28,6 +31,13 @@ std::vector<int32_t> random_sites(const program::Program& forward,
 // `sites`: one for each trainable tensor.
 program::Program update(std::span<const program::Tensor> trainables, std::span<const int32_t> sites,
                         const UpdateOptions& options);
+// With ema_decay: averages begin as the values that training begins with, to be run after `load`
+// and before `restore`; and the values become the averages.
+void begin_averages(std::span<const program::Tensor> trainables, const UpdateOptions& options,
+                    program::Builder& initialise);
+program::Program take_averages(std::span<const program::Tensor> trainables,
+                               const UpdateOptions& options);
+
 // Has no operations where no tensor has a master.
 program::Program prepare(std::span<const program::Tensor> trainables, const UpdateOptions& options);
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock_text.h"
+#include "report/answer_samples.h"
 #include "report/metric_charts.h"
 #include "report/plan_page.h"
 
@@ -79,8 +80,12 @@ void add_curves(const MetricsCurves& metrics, Page& page) {
 
 }  // namespace
 
-RunPage::RunPage(const plan::PlannedTraining& planned, std::filesystem::path metrics)
-    : document_(planned.document), metrics_(std::move(metrics)), plan_("") {
+RunPage::RunPage(const plan::PlannedTraining& planned, std::filesystem::path metrics,
+                 std::filesystem::path samples)
+    : document_(planned.document),
+      metrics_(std::move(metrics)),
+      samples_(std::move(samples)),
+      plan_("") {
   plan_.heading("The plan");
   add_plan(planned, plan_);
 }
@@ -93,6 +98,7 @@ std::string RunPage::finished(const plan::Measured& measured) const {
   page.figures(figures);
   add_comparison(document_, measured, page);
   add_curves(metrics, page);
+  add_answer_samples(samples_, page);
   page.append(plan_);
   return page.text();
 }
@@ -103,6 +109,7 @@ std::string RunPage::unfinished(const RunProgress& progress) const {
   if (progress.goes_on) page.reload_after(kReloadSeconds);
   add_progress(progress, document_, metrics, page);
   add_curves(metrics, page);
+  add_answer_samples(samples_, page);
   page.append(plan_);
   return page.text();
 }

@@ -25,16 +25,19 @@ struct RunProgress {
 // once. One thread.
 class RunPage {
  public:
-  // `metrics` is metrics.jsonl, whose incomplete lines are skipped.
-  RunPage(const plan::PlannedTraining& planned, std::filesystem::path metrics);
+  // `metrics` is metrics.jsonl, and `samples` samples.jsonl, which need not be there; incomplete
+  // lines of both are skipped.
+  RunPage(const plan::PlannedTraining& planned, std::filesystem::path metrics,
+          std::filesystem::path samples = {});
 
-  // Both throw UserError where the metrics cannot be read.
+  // Both throw UserError where a file cannot be read.
   std::string finished(const plan::Measured& measured) const;
   std::string unfinished(const RunProgress& progress) const;
 
  private:
   const plan::PlanDocument& document_;
   std::filesystem::path metrics_;
+  std::filesystem::path samples_;
   Page plan_;
 };
 

@@ -14,9 +14,11 @@
 #include "plan/choice/fit.h"
 #include "plan/job/rank_grid.h"
 #include "plan/spec/data_keys.h"
+#include "plan/spec/generation_spec.h"
 #include "plan/spec/objective_spec.h"
 #include "runtime/process/process_memory.h"
 #include "text/record/bad_records.h"
+#include "train/asked_questions.h"
 #include "train/data_sources.h"
 #include "train/evaluation_names.h"
 #include "train/lazy_tokenizer.h"
@@ -104,6 +106,7 @@ int64_t reading_bytes_of(const formats::Recipe& recipe, const Sources& sources) 
 struct Loaded {
   text::Datasets data;
   std::vector<std::pair<std::string, text::Dataset>> evaluation{};
+  std::optional<text::HeldOut> held_out{};  // of the last evaluation set, where it is of the data
 };
 
 // Makes an evaluation set of the records that are held out.
@@ -133,14 +136,14 @@ Loaded load_all(const formats::Recipe& recipe, Sources& sources,
       bad += (bad.empty() ? "" : ";\n") + std::string(error.what());
     }
   };
-  const auto held_out = held_out_records(recipe, sources.training, open);
-  try_to([&] { loaded.data = text::load_datasets(sources.training, open, held_out); });
+  loaded.held_out = held_out_records(recipe, sources.training, open);
+  try_to([&] { loaded.data = text::load_datasets(sources.training, open, loaded.held_out); });
   for (const EvaluationSources& set : sources.evaluation)
     try_to([&] {
       loaded.evaluation.emplace_back(set.name, text::load_datasets(set.sources, open).training);
     });
   if (!bad.empty()) throw base::UserError(bad);
-  if (held_out) add_held_out(recipe, loaded);
+  if (loaded.held_out) add_held_out(recipe, loaded);
   return loaded;
 }
 
@@ -177,12 +180,28 @@ void add_evaluation(const formats::Recipe& recipe, Loaded& loaded, const text::R
                     RunData& data) {
   std::vector<std::string> wanted;
   for (const auto& [name, dataset] : loaded.evaluation) wanted.push_back(name);
+  const std::vector<std::string> measures = evaluation_measures(recipe);
   const std::vector<std::string> names =
-      evaluation_names(wanted, methods::objective_of(recipe.objective).measures);
+      evaluation_names(wanted, std::vector<std::string_view>(measures.begin(), measures.end()));
   for (size_t i = 0; i < names.size(); ++i)
     data.evaluation.push_back(
         {.name = names[i],
          .source = std::make_unique<DataSource>(std::move(loaded.evaluation[i].second), rows)});
+}
+
+// Reads the questions of each evaluation set.
+void add_questions(const formats::Recipe& recipe, const Sources& sources, const Loaded& loaded,
+                   const models::ModelConfig& model, LazyTokenizer& tokenizer, RunData& data) {
+  if (recipe.eval_generate == 0) return;
+  const int64_t prompt_tokens =
+      plan::asked_prompt_tokens(data.documents, plan::row_tokens(recipe, model.has_encoder()));
+  for (size_t set = 0; set < data.evaluation.size(); ++set) {
+    const bool is_of_file = set < sources.evaluation.size();
+    AskedSet asked{.sources = is_of_file ? sources.evaluation[set].sources : sources.training,
+                   .prompt_tokens = prompt_tokens};
+    if (!is_of_file) asked.held_out = loaded.held_out;
+    data.evaluation[set].questions = asked_questions(recipe, asked, model, tokenizer.open());
+  }
 }
 
 }  // namespace
@@ -317,6 +336,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
   rows.parts.clear();
   rows.shuffle = false;
   add_evaluation(recipe, loaded, rows, data);
+  add_questions(recipe, sources, loaded, model.config, tokenizer, data);
   if (recipe.precompute_ref_log_probs)
     for (DataSource* source : data.sources()) source->keep_reference();
   data.reading_bytes = reading + data.host_bytes();

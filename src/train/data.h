@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/agreement.h"
+#include "engine/questions/question.h"
 #include "formats/folder/trained_chat.h"
 #include "formats/recipe/recipe.h"
 #include "models/config/config.h"
@@ -43,13 +44,15 @@ struct DataSource {
 struct EvaluationSet {
   std::string name;  // in its metrics; other than those of the other sets (evaluation_names.h)
   std::unique_ptr<DataSource> source;
+  std::vector<engine::Question> questions{};  // whose answers are generated (eval_generate)
 };
 
 struct RunData {
   std::unique_ptr<DataSource> training;
   std::vector<EvaluationSet> evaluation;  // empty without eval_data
   formats::TrainedChat chat;              // what they say of the folder that is saved
-  // The model's, where reading needed it: for audit.h, after which it can go.
+  // The model's, where reading needed it: for audit.h, after which it can go unless there are
+  // questions.
   std::optional<text::Tokenizer> tokenizer{};
   // What the process held at most while the data were read, as far as that can be known before: see
   // text/row/dataset.h, and the index of their documents.
@@ -66,7 +69,8 @@ struct RunData {
   void make_rows(const plan::TrainingSpec& spec);
 };
 
-// Reads recipe.data and recipe.eval_data, with the model's tokenizer unless their records are
+// Reads recipe.data and recipe.eval_data, and the questions of the latter that eval_generate asks
+// for, with the model's tokenizer unless their records are
 // tokens already. Throws UserError, also when the tokenizer or a record has ids that the model has
 // no row for, and, before they are read, when host_memory is less than that may take. Where the
 // recipe leaves max_length open, rows have plan::most_tokens until with_length_of_data makes them

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "base/error.h"
@@ -22,20 +23,22 @@ const EvaluationSet& first_of(std::span<const EvaluationSet> sets) {
   return sets.front();
 }
 
-// JSON has no NaN or infinity.
+// JSON has no NaN or infinity. A score's name may hold a pattern with anything in it.
 void append_score(std::string& line, std::string_view key, double value) {
-  line += std::isfinite(value) ? fmt::format(",\"{}\":{}", key, value)
-                               : fmt::format(",\"{}\":null", key);
+  line += fmt::format(",{}:{}", nlohmann::json(key).dump(),
+                      std::isfinite(value) ? fmt::format("{}", value) : "null");
 }
 
 }  // namespace
 
 Evaluation::Evaluation(std::span<const EvaluationSet> sets, const plan::TrainingSpec& spec,
-                       runtime::Executor& executor, const runtime::Ranks* ranks)
+                       runtime::Executor& executor, const runtime::Ranks* ranks,
+                       GeneratedAnswers* answers)
     : sets_(sets),
       executor_(executor),
       objective_(methods::objective_of(executor.job().objective.kind)),
       ranks_(ranks),
+      answers_(answers),
       rows_(spec.rows),
       loader_(first_of(sets).source->rows, spec.rows, spec.row_tokens, executor),
       scores_(sets.size()) {}
@@ -46,6 +49,7 @@ void Evaluation::run() {
     loader_.read_from(source.rows, source.reference);
     scores_[set] = scores_of_set();
   }
+  if (answers_ != nullptr) answers_->run();
 }
 
 Evaluation::Scores Evaluation::scores_of_set() {
@@ -100,6 +104,10 @@ std::vector<EvaluationMetric> Evaluation::metrics() const {
     for (size_t i = 0; i < objective_.measures.size(); ++i)
       if (!std::isnan(scores_[set].measures[i]))
         all.push_back({evaluation_key(name, objective_.measures[i]), scores_[set].measures[i]});
+    if (answers_ == nullptr) continue;
+    const std::vector<double> figures = answers_->figures(set);
+    for (size_t i = 0; i < figures.size(); ++i)
+      all.push_back({evaluation_key(name, answers_->names()[i]), figures[i]});
   }
   return all;
 }
@@ -118,9 +126,15 @@ std::string Evaluation::json(int64_t step) const {
 
 std::string Evaluation::text(int64_t step) const {
   std::string line = fmt::format("step {} eval_loss {:.4f}", step, loss());
-  if (sets_.size() == 1) return line;
-  for (size_t set = 0; set < sets_.size(); ++set)
-    line += fmt::format(" {} {:.4f}", evaluation_key(sets_[set].name, "loss"), scores_[set].loss);
+  for (size_t set = 0; set < sets_.size(); ++set) {
+    const std::string_view name = sets_.size() > 1 ? std::string_view(sets_[set].name) : "";
+    if (!name.empty())
+      line += fmt::format(" {} {:.4f}", evaluation_key(name, kLossMeasure), scores_[set].loss);
+    if (answers_ == nullptr) continue;
+    const std::vector<double> figures = answers_->figures(set);
+    for (size_t i = 0; i < figures.size(); ++i)
+      line += fmt::format(" {} {:.4f}", evaluation_key(name, answers_->names()[i]), figures[i]);
+  }
   return line;
 }
 

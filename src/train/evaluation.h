@@ -14,6 +14,7 @@
 #include "runtime/process/job_ranks.h"
 #include "train/batch_loader.h"
 #include "train/data.h"
+#include "train/generated_answers.h"
 #include "train/progress.h"
 
 namespace snug::train {
@@ -26,9 +27,11 @@ struct EvaluationMetric {
 class Evaluation {
  public:
   // Requires at least one set, all with rows of `spec`. `ranks`: null: one alone; several divide
-  // the rows of each set. Everything must outlive the object.
+  // the rows of each set. `answers`: of the same sets; null: none are generated. Everything must
+  // outlive the object.
   Evaluation(std::span<const EvaluationSet> sets, const plan::TrainingSpec& spec,
-             runtime::Executor& executor, const runtime::Ranks* ranks);
+             runtime::Executor& executor, const runtime::Ranks* ranks,
+             GeneratedAnswers* answers = nullptr);
 
   // Evaluates all sets, with the weights as they are. On several ranks all must call it.
   void run();
@@ -39,14 +42,15 @@ class Evaluation {
   double loss() const;
   double loss(size_t set) const { return scores_[set].loss; }
   // What metrics.jsonl has of it, by its keys (evaluation_keys): eval_loss; for one set what the
-  // objective measures of it, as eval_MEASURE; for several eval_NAME_loss and eval_NAME_MEASURE of
-  // each. Next to a loss of tokens stands the perplexity. A mean over none is left out.
+  // objective measures of it and what its answers score, as eval_MEASURE; for several
+  // eval_NAME_loss and eval_NAME_MEASURE of each. Next to a loss of tokens stands the perplexity. A
+  // mean over none is left out.
   std::vector<EvaluationMetric> metrics() const;
   // The value of one of them; NaN where it is left out.
   double metric(std::string_view key) const;
   // A line of metrics.jsonl with all of them.
   std::string json(int64_t step) const;
-  // A line for the terminal, of the losses.
+  // A line for the terminal, of the losses and of what answers score.
   std::string text(int64_t step) const;
 
  private:
@@ -61,6 +65,7 @@ class Evaluation {
   runtime::Executor& executor_;
   const methods::Objective& objective_;
   const runtime::Ranks* ranks_;
+  GeneratedAnswers* answers_;
   int64_t rows_;        // of a micro-batch
   BatchLoader loader_;  // of the set that is evaluated
   std::vector<Scores> scores_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 namespace snug::train {
 namespace {
@@ -36,6 +37,29 @@ std::string switched_off_by(Guard guard) {
   return fmt::format("guards=no_{} switches this guard off", base::word_of(guard));
 }
 
+// A number of a step that is exactly 0.
+struct Zero {
+  Guard guard;
+  std::string_view name;
+  std::string_view advice;
+};
+
+constexpr Zero kNoLoss{
+    Guard::zero_loss, "the loss",
+    "so nothing is learned. Look at what carries loss (snug audit shows it: answers that were cut "
+    "away, roles_to_train, train_on_prompt); where all records were learned by heart, train fewer "
+    "steps"};
+constexpr Zero kNoNorm{
+    Guard::zero_norm, "the gradient norm",
+    "so no weight changes. Look at what trains (trainable_modules, freeze_modules, "
+    "target_modules), and with fp16 at gradients too small for it (compute_dtype=bf16)"};
+
+std::string zero_text(const Zero& zero, int64_t step, int64_t steps_in_a_row) {
+  return fmt::format("step {}: {} is exactly 0{}, {}. {}", step, zero.name,
+                     steps_in_a_row > 1 ? fmt::format(" in {} steps in a row", steps_in_a_row) : "",
+                     zero.advice, switched_off_by(zero.guard));
+}
+
 }  // namespace
 
 std::optional<std::string> watch_step(const GuardRules& rules, const StepMetrics& metrics,
@@ -44,21 +68,10 @@ std::optional<std::string> watch_step(const GuardRules& rules, const StepMetrics
   const bool has_no_loss = stays_zero(metrics.loss, metrics.step, history.steps_of_zero_loss);
   const bool has_no_norm = stays_zero(metrics.grad_norm, metrics.step, history.steps_of_zero_norm);
   const bool has_exploded = stays_above_best(rules, metrics.loss, history);
-  const auto times = [](int64_t steps) {
-    return steps > 1 ? fmt::format(" in {} steps in a row", steps) : "";
-  };
   if (has_no_loss && rules.has(Guard::zero_loss))
-    return fmt::format(
-        "step {}: the loss is exactly 0{}, so nothing is learned. Look at what carries loss (snug "
-        "audit shows it: answers that were cut away, roles_to_train, train_on_prompt); where all "
-        "records were learned by heart, train fewer steps. {}",
-        metrics.step, times(history.steps_of_zero_loss), switched_off_by(Guard::zero_loss));
+    return zero_text(kNoLoss, metrics.step, history.steps_of_zero_loss);
   if (has_no_norm && rules.has(Guard::zero_norm))
-    return fmt::format(
-        "step {}: the gradient norm is exactly 0{}, so no weight changes. Look at what trains "
-        "(trainable_modules, freeze_modules, target_modules), and with fp16 at gradients too small "
-        "for it (compute_dtype=bf16). {}",
-        metrics.step, times(history.steps_of_zero_norm), switched_off_by(Guard::zero_norm));
+    return zero_text(kNoNorm, metrics.step, history.steps_of_zero_norm);
   if (has_exploded && rules.has(Guard::loss_increase))
     return fmt::format(
         "step {}: the loss has been above {} times its best ({:.4g}, a mean over steps) and above "

@@ -33,7 +33,7 @@ LiveReport::LiveReport(const plan::PlannedTraining& planned, const std::filesyst
       due_(Clock::now() + interval) {}
 
 const report::RunPage& LiveReport::page() {
-  if (!page_) page_.emplace(planned_, metrics_);
+  if (!page_) page_.emplace(planned_, metrics_, metrics_.parent_path() / RunFolder::kSamples);
   return *page_;
 }
 

@@ -47,7 +47,7 @@ std::optional<runtime::CheckpointFolder> newest_before(const std::filesystem::pa
                                                        int64_t step) {
   std::optional<runtime::CheckpointFolder> newest;
   for (const auto& checkpoint : runtime::list_checkpoints(output_dir).complete)
-    if (checkpoint.step < step) newest = checkpoint;
+    if (checkpoint.step < step && !checkpoint.only_model) newest = checkpoint;
   return newest;
 }
 

@@ -132,6 +132,7 @@ RunFolder open_alone(const formats::Recipe& recipe) {
   folder.path = recipe.output_dir;
   if (fs::is_directory(folder.path)) take_lock(folder);
   folder.checkpoint = checkpoint_of(recipe);
+  if (folder.checkpoint) runtime::require_optimizer_state(*folder.checkpoint);
   folder.goes_on = folder.checkpoint && lies_in(*folder.checkpoint, folder.path);
   if (folder.goes_on) {
     folder.step = runtime::read_checkpoint_state(*folder.checkpoint).step;

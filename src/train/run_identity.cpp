@@ -31,6 +31,9 @@ bool is_one_of(const Names& names, std::string_view name) {
 bool is_idle(const formats::Recipe& recipe, std::string_view key) {
   constexpr std::array kOfObjectives{"objective", "beta", "loss_type", "label_smoothing",
                                      "precompute_ref_log_probs"};
+  if (key == "label_smoothing_factor")
+    return !methods::objective_of(recipe.objective).is_token_mean;
+  if (key == "simpo_gamma") return recipe.objective != formats::Objective::simpo;
   if (is_one_of(kOfObjectives, key)) return recipe.objective == formats::Objective::next_token;
   constexpr std::array kOfLabels{"desirable_weight", "undesirable_weight"};
   if (is_one_of(kOfLabels, key)) return !methods::objective_of(recipe.objective).is_labelled;

@@ -78,14 +78,24 @@ void TensorBoardLog::append(std::string_view record) {
 }
 
 void TensorBoardLog::add(std::string_view line) {
-  if (has_failed_) return;
-  try {
+  try_to([&] {
     const nlohmann::json object = base::parse_json(line, "a line of metrics");
     std::vector<report::EventScalar> scalars;
     for (const auto& [key, value] : object.items())
       if (key != "step" && value.is_number())
         scalars.push_back({tensorboard_tag(key), static_cast<float>(value.get<double>())});
     append(report::scalars_record(unix_seconds(), object.value("step", int64_t{0}), scalars));
+  });
+}
+
+void TensorBoardLog::add_text(int64_t step, std::string_view tag, std::string_view text) {
+  try_to([&] { append(report::text_record(unix_seconds(), step, tag, as_code(text))); });
+}
+
+void TensorBoardLog::try_to(const std::function<void()>& add) {
+  if (has_failed_) return;
+  try {
+    add();
   } catch (const base::UserError& error) {
     has_failed_ = true;
     base::say("TensorBoard learns no more of this run, which goes on: {}", error.what());

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +28,8 @@ class TensorBoardLog {
   // Adds the numbers of a line of metrics.jsonl. Where the file cannot be written, that is said
   // once, and nothing is thrown: metrics.jsonl has all of it.
   void add(std::string_view line);
+  // Adds a text, which TensorBoard shows as it stands. Fails as add does.
+  void add_text(int64_t step, std::string_view tag, std::string_view text);
 
   const std::filesystem::path& path() const { return file_.path(); }
 
@@ -34,6 +37,8 @@ class TensorBoardLog {
 
  private:
   void append(std::string_view record);
+  // Where it fails, that is said, and nothing more is added.
+  void try_to(const std::function<void()>& add);
 
   base::File file_;
   int64_t end_ = 0;

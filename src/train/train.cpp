@@ -21,6 +21,7 @@
 #include "plan/document/measured.h"
 #include "plan/job/assembly.h"
 #include "plan/spec/resolve.h"
+#include "plan/time/clock.h"
 #include "runtime/execution/rehearsal.h"
 #include "runtime/loading/load_weights.h"
 #include "runtime/process/job_ranks.h"
@@ -29,6 +30,7 @@
 #include "runtime/saving/checkpoint_folders.h"
 #include "runtime/saving/save_model.h"
 #include "runtime/session.h"
+#include "train/asked_questions.h"
 #include "train/audit.h"
 #include "train/best_model.h"
 #include "train/check_before_ranks.h"
@@ -37,6 +39,7 @@
 #include "train/evaluation.h"
 #include "train/evaluation_names.h"
 #include "train/files_fingerprint.h"
+#include "train/generated_answers.h"
 #include "train/guards.h"
 #include "train/kept_reference.h"
 #include "train/live_report.h"
@@ -46,6 +49,7 @@
 #include "train/run_folder.h"
 #include "train/run_identity.h"
 #include "train/run_length.h"
+#include "train/samples_log.h"
 #include "train/stop_signal.h"
 #include "train/tensorboard_log.h"
 #include "train/trainer.h"
@@ -110,7 +114,8 @@ class Run {
     runtime::release_freed_memory();
     if (ranks_.is_first())
       base::say("{}", short_text(audit({recipe_, recipe_, model_, data_}, text::kQuickAudit)));
-    data_.tokenizer.reset();
+    // What answers are made of texts by stays.
+    if (recipe_.eval_generate == 0) data_.tokenizer.reset();
     runtime::release_freed_memory();
   }
 
@@ -199,13 +204,14 @@ class Run {
     const auto start = std::chrono::steady_clock::now();
     if (const auto report = runtime::set_weights(model_, recipe_.init, session_.executor()))
       say_read(*report);
-    if (is_adapted()) {
-      if (recipe_.adapter.empty())
-        runtime::initialise_adapter(session_.executor());
-      else
+    if (is_adapted() && recipe_.adapter.empty()) {
+      runtime::initialise_adapter(session_.executor());
+    } else {
+      if (is_adapted())
         add_adapter(state_.identity,
                     runtime::load_adapter(recipe_.adapter, runtime::to_train_on(*planned_),
                                           session_.executor()));
+      runtime::initialise(session_.executor());
     }
     session_.backend().synchronise();
     measured_.load_seconds = base::seconds_since(start);
@@ -238,9 +244,11 @@ class Run {
   BestRule best_rule() const {
     std::vector<std::string> sets;
     for (const EvaluationSet& set : data_.evaluation) sets.push_back(set.name);
-    const methods::Objective& objective = methods::objective_of(recipe_.objective);
-    return best_rule_of(recipe_,
-                        evaluation_keys(sets, objective.measures, objective.is_token_mean));
+    const std::vector<std::string> measures = evaluation_measures(recipe_);
+    return best_rule_of(
+        recipe_,
+        evaluation_keys(sets, std::vector<std::string_view>(measures.begin(), measures.end()),
+                        methods::objective_of(recipe_.objective).is_token_mean));
   }
 
   GuardRules guard_rules() const {
@@ -342,6 +350,31 @@ class Run {
     if (tensorboard_) tensorboard_->add(line);
   }
 
+  // Of what an evaluation generated, some is shown.
+  void show_answers(const GeneratedAnswers& answers, int64_t step) {
+    if (!measured_.answers_seconds) say_decoding(answers.times());
+    measured_.answers_seconds = answers.times().prefill_seconds + answers.times().decode_seconds;
+    const std::vector<AnswerSample> samples = answers.samples();
+    samples_->add(step, samples, answers.names());
+    if (tensorboard_)
+      tensorboard_->add_text(step, "eval/samples", samples_text(samples, answers.names()));
+  }
+
+  // A run of the largest program that decodes, as planned, next to the mean of all sizes.
+  void say_decoding(const engine::EngineTimes& times) const {
+    const program::Program* decode = planned_->job.find(program::ProgramName::decode);
+    if (times.decode_runs == 0 || decode == nullptr) return;
+    const plan::InferenceShape& shape = *planned_->spec.generation;
+    const program::ExpectedBounds half_full{.mean_segment_tokens =
+                                                static_cast<double>(shape.capacity.decoder()) / 2};
+    base::say(
+        "answers: a decoding step takes {}, a mean of {}; {} were planned for {} side by side",
+        plan::readable_seconds(times.decode_seconds / static_cast<double>(times.decode_runs)),
+        times.decode_runs,
+        plan::readable_seconds(plan::simulate(*decode, planned_->rates, half_full).seconds),
+        shape.sequences);
+  }
+
   // What ended a run too early stands on its page too.
   TrainerOutcome train_and_report(const StopSignal& signal) {
     if (!ranks_.is_first()) return train(signal);
@@ -359,6 +392,15 @@ class Run {
   }
 
   TrainerOutcome train(const StopSignal& signal) {
+    std::optional<Evaluation> evaluation;
+    std::optional<GeneratedAnswers> answers;
+    if (planned_->spec.generation) {
+      answers.emplace(data_.evaluation, recipe_, planned_->spec, *data_.tokenizer,
+                      session_.executor());
+    }
+    // A run that goes on and generates no more has no answers of steps that it does again.
+    if (answers || (folder_.goes_on && fs::exists(folder_.path / RunFolder::kSamples)))
+      samples_.emplace(folder_.path, folder_.goes_on ? std::optional(state_.step) : std::nullopt);
     const TrainerOptions options{.total_steps = length_.steps,
                                  .end_row = length_.end_row,
                                  .rows = planned_->spec.rows,
@@ -371,6 +413,7 @@ class Run {
                                  .eval_on_start = recipe_.eval_on_start,
                                  .save_strategy = recipe_.save_strategy,
                                  .save_steps = steps_in(recipe_.save_steps),
+                                 .save_only_model = recipe_.save_only_model,
                                  .best = best_rule_,
                                  .guards = guard_rules(),
                                  .schedule = schedule_of(recipe_, length_.steps),
@@ -378,11 +421,16 @@ class Run {
                                  .lock = folder_.lock ? &*folder_.lock : nullptr,
                                  .ranks = &ranks_,
                                  .on_warm = [this] { say_outside("two steps"); },
+                                 .on_evaluation =
+                                     [&](int64_t step) {
+                                       if (answers) show_answers(*answers, step);
+                                     },
                                  .on_record = [this](std::string_view line) { follow(line); }};
     BatchLoader training(data_.training->rows, planned_->spec.rows, planned_->spec.row_tokens,
                          session_.executor(), data_.training->reference);
-    std::optional<Evaluation> evaluation;
-    if (!data_.evaluation.empty())
+    if (answers)
+      evaluation.emplace(data_.evaluation, planned_->spec, session_.executor(), &ranks_, &*answers);
+    else if (!data_.evaluation.empty())
       evaluation.emplace(data_.evaluation, planned_->spec, session_.executor(), &ranks_);
     const fs::path path = folder_.path / RunFolder::kMetrics;
     std::optional<formats::JsonLines> metrics;
@@ -403,6 +451,11 @@ class Run {
         "stopped after step {}",
         folder_.path.string(), state_.step);
     if (state_.step == 0) base::throw_user_error("{}; there is nothing to save", what);
+    if (has_average_)
+      base::throw_user_error(
+          "{}; the average that was to be the result is lost, and no checkpoint of it can be "
+          "trained on",
+          what);
     // The others write where the first one does, and it alone knows where the folder went.
     if (ranks_.size() > 1)
       base::throw_user_error("{}; with several ranks its state is not saved elsewhere", what);
@@ -424,8 +477,7 @@ class Run {
   void finish(const TrainerOutcome& outcome) {
     say_early_end(outcome);
     try {
-      if (recipe_.load_best_model_at_end) load_best();
-      save_result();
+      if (!recipe_.load_best_model_at_end || !take_best()) save_result();
       measure(outcome);
     } catch (const base::UserError&) {
       if (!folder_.lock || folder_.lock->is_in_place()) throw;
@@ -442,16 +494,24 @@ class Run {
           state_.history.best_metric.value_or(std::numeric_limits<double>::quiet_NaN()));
   }
 
-  // The state is then that of the best checkpoint, too: what is saved of it goes on from there.
-  void load_best() {
+  // Restores the best checkpoint, whose state is then the run's: what is saved of it goes on from
+  // there. A checkpoint of the model alone is copied instead. Whether the result is there now.
+  bool take_best() {
     const runtime::RunHistory history = state_.history;
-    if (history.best_checkpoint == 0)
-      return base::say("no evaluation was better than others, so the result is the last model");
+    if (history.best_checkpoint == 0) {
+      base::say("no evaluation was better than others, so the result is the last model");
+      return false;
+    }
     base::say("the best checkpoint is that of step {}, with {} = {:.6g}: its model is the result",
               history.best_checkpoint, best_rule_.metric, *history.best_saved_metric);
-    if (history.best_checkpoint == state_.step) return;
+    if (history.best_checkpoint == state_.step) return false;
     try {
-      state_ = runtime::restore_checkpoint(best_checkpoint(), model_.config, session_.executor());
+      const fs::path best = best_checkpoint();
+      if (runtime::read_checkpoint_state(best).only_model) {
+        runtime::copy_result(best, result_folder(), session_.executor());
+        return true;
+      }
+      state_ = runtime::restore_checkpoint(best, model_.config, session_.executor());
     } catch (const base::UserError& error) {
       base::throw_user_error(
           "{}. It was to be the result (load_best_model_at_end); resume_from_checkpoint=auto "
@@ -459,16 +519,32 @@ class Run {
           error.what());
     }
     session_.executor().run(program::ProgramName::prepare);
+    return false;
+  }
+
+  fs::path result_folder() const {
+    return folder_.path / (is_adapted() ? RunFolder::kAdapter : RunFolder::kModel);
+  }
+
+  // The result is the average of what was trained, where the recipe asks for one; checkpoints hold
+  // both.
+  void take_average() {
+    if (recipe_.ema_decay == 0) return;
+    session_.executor().run(program::ProgramName::average);
+    session_.executor().run(program::ProgramName::prepare);
+    has_average_ = true;
+    base::say("the result is the average of the weights over the steps (ema_decay={})",
+              recipe_.ema_decay);
   }
 
   void save_result() {
+    take_average();
     if (is_adapted())
-      runtime::save_adapter(folder_.path / RunFolder::kAdapter,
+      runtime::save_adapter(result_folder(),
                             runtime::adapter_config(recipe_, model_.config, planned_->job),
                             model_.folder, session_.executor(), data_.chat);
     else
-      runtime::save_model(folder_.path / RunFolder::kModel, model_, session_.executor(),
-                          data_.chat);
+      runtime::save_model(result_folder(), model_, session_.executor(), data_.chat);
   }
 
   std::vector<plan::MeasuredSource> read_sources() const {
@@ -523,9 +599,11 @@ class Run {
   runtime::Session session_;
   plan::Measured measured_;
   runtime::TrainerState state_;
+  bool has_average_ = false;  // in the place of what was trained
   // Of the first rank, once it trains.
   std::optional<LiveReport> report_;
   std::optional<TensorBoardLog> tensorboard_;
+  std::optional<SamplesLog> samples_;
 };
 
 }  // namespace

@@ -167,12 +167,16 @@ bool Trainer::end(runtime::TrainerState& state, bool is_complete) {
     is_new_best = evaluated_step_ == state.step && is_best_;
   }
   if (metrics_error_) return save_without_metrics(state);
-  if (saved_step_ == state.step) return true;
+  if (has_saved(state.step, !is_complete)) return true;
   const formats::SaveStrategy strategy = options_.save_strategy;
   const bool saves = !is_complete || strategy == formats::SaveStrategy::steps ||
                      strategy == formats::SaveStrategy::epoch ||
                      (is_new_best && strategy == formats::SaveStrategy::best);
-  return !saves || save(state);
+  return !saves || save(state, !is_complete);
+}
+
+bool Trainer::has_saved(int64_t step, bool is_interrupted) const {
+  return saved_step_ == step && !(is_interrupted && options_.save_only_model);
 }
 
 // A rank by itself notices a signal between micro-batches too.
@@ -192,13 +196,15 @@ bool Trainer::keeps_folder() const {
 
 // False when the folder is not in its place any more: nothing of it counts then, and a failure to
 // write was no surprise.
-bool Trainer::save(runtime::TrainerState& state) {
+bool Trainer::save(runtime::TrainerState& state, bool is_interrupted) {
   if (!has_folder()) return false;
   if (options_.best.ranks() && evaluated_step_ == state.step)
     count_checkpoint(options_.best, metric_, state.step, state.history);
   if (is_sound(state.history)) state.history.sound_checkpoint = state.step;
   try {
-    runtime::save_checkpoint(options_.checkpoint, state, executor_);
+    runtime::TrainerState saved = state;
+    saved.only_model = options_.save_only_model && !is_interrupted;
+    runtime::save_checkpoint(options_.checkpoint, saved, executor_);
   } catch (const std::exception&) {
     if (keeps_folder()) throw;
     return false;
@@ -215,7 +221,7 @@ bool Trainer::save_without_metrics(runtime::TrainerState& state) {
                            metrics_error_->what(), state.step, reason);
   };
   try {
-    if (saved_step_ != state.step && !save(state)) return false;
+    if (!has_saved(state.step, true) && !save(state, true)) return false;
   } catch (const std::filesystem::filesystem_error& error) {
     fail_to_save(base::as_user_error(error).what());
   } catch (const std::exception& error) {
@@ -384,6 +390,7 @@ void Trainer::watch(const StepMetrics& metrics, runtime::TrainerState& state) co
 void Trainer::evaluate(runtime::TrainerState& state) {
   evaluation_->run();
   eval_loss_ = evaluation_->loss();
+  if (options_.on_evaluation) options_.on_evaluation(state.step);
   record(evaluation_->json(state.step));
   if (progress_ != nullptr) progress_->note(evaluation_->text(state.step));
   if (state.step > 0 && state.step == first_step_) return;

@@ -43,8 +43,9 @@ struct TrainerOptions {
   int64_t eval_steps = 0;  // 0: only at the end
   bool eval_on_start = false;
   formats::SaveStrategy save_strategy = formats::SaveStrategy::steps;
-  int64_t save_steps = 0;  // 0: only at the end
-  BestRule best{};         // where it ranks evaluations, each checkpoint is evaluated
+  int64_t save_steps = 0;        // 0: only at the end
+  bool save_only_model = false;  // checkpoints of an uninterrupted run have no optimizer state
+  BestRule best{};               // where it ranks evaluations, each checkpoint is evaluated
   GuardRules guards{};
   LrSchedule schedule;
   runtime::CheckpointOptions checkpoint;
@@ -53,6 +54,8 @@ struct TrainerOptions {
   // It is called once, after two steps of this process: what a device takes by itself is taken
   // then.
   std::function<void()> on_warm = nullptr;
+  // It is told of each evaluation, before its line of metrics is written.
+  std::function<void(int64_t step)> on_evaluation = nullptr;
   // It is told each line of metrics, after it was written; only where metrics are written.
   std::function<void(std::string_view)> on_record = nullptr;
 };
@@ -136,7 +139,10 @@ class Trainer {
   // What all ranks know of what came to any of them.
   runtime::StopRequest agreed(const std::atomic<int>& stop_signal) const;
   bool keeps_folder() const;
-  bool save(runtime::TrainerState& state);
+  // What ends a run early saves a checkpoint from which it can go on, whatever save_only_model
+  // says.
+  bool save(runtime::TrainerState& state, bool is_interrupted = false);
+  bool has_saved(int64_t step, bool is_interrupted) const;
   bool save_without_metrics(runtime::TrainerState& state);
   void record(std::string_view line);
   void record_unwritten();

@@ -5,6 +5,7 @@
 #include "operation_case.h"
 #include "program/kinds/elementwise/elementwise.h"
 #include "program/kinds/elementwise/gelu.h"
+#include "program/kinds/elementwise/noise.h"
 #include "program/kinds/elementwise/relu.h"
 #include "program/kinds/elementwise/softcap.h"
 
@@ -85,6 +86,28 @@ void add_dropouts(CaseList& list, const Size& size, bool views) {
     list.add(builder.finish(fmt::format("{} probability {}", name_of(size), probability), dropout,
                             {x, random}, {y}));
   }
+}
+
+// `lengths` of segments side by side, an empty one among them; tokens after the last in none.
+void add_noises(CaseList& list, const Size& size, const std::vector<int64_t>& lengths, bool views) {
+  CaseBuilder builder = list.builder();
+  if (views) builder.use_views();
+  const Shape shape{size.rows, size.columns};
+  const auto x = builder.activation(shape, 2.0, 0.5);
+  Values bounds;
+  bounds.reserve(2 * lengths.size());
+  int64_t begin = 0;
+  for (const int64_t length : lengths) {
+    bounds.push_back(static_cast<double>(begin));
+    begin = std::min(begin + length, size.rows);
+    bounds.push_back(static_cast<double>(begin));
+  }
+  const auto segments = builder.index({static_cast<int64_t>(lengths.size()), 2}, bounds);
+  const auto random = builder.index({2}, {3, 40});
+  const auto y = builder.output_activation(shape);
+  const program::AddNoise noise{.alpha = 8.0F, .row_length = 7, .seed = 42, .site = 1};
+  list.add(builder.finish(fmt::format("{}, {} segments", name_of(size), lengths.size()), noise,
+                          {x, segments, random}, {y}));
 }
 
 void add_zeros(CaseList& list, const Size& size, bool views) {
@@ -214,6 +237,9 @@ void add_cases(CaseList& list) {
   add_mixed_gelus(list, {17, 65});
   add_bounded(list, {17, 65}, true);
   add_scaled_number(list);
+  // At the end, since all cases draw from one sequence.
+  for (const Size& size : kSizes) add_noises(list, size, {3, 0, 5, 40}, false);
+  add_noises(list, {17, 65}, {1, 14}, true);
 }
 
 }  // namespace
@@ -222,7 +248,7 @@ CaseTable elementwise_cases() {
   using program::Kind;
   return {{Kind::add, Kind::accumulate, Kind::add_bias, Kind::sum_rows, Kind::dropout, Kind::cast,
            Kind::zeros, Kind::gelu, Kind::gelu_grad, Kind::scale, Kind::relu, Kind::relu_grad,
-           Kind::softcap, Kind::softcap_grad},
+           Kind::softcap, Kind::softcap_grad, Kind::add_noise},
           add_cases};
 }
 

@@ -45,12 +45,13 @@ std::string name_of(const Size& size, Trained trained) {
 
 // Logits in f32 too, as they leave a bf16 product.
 void add_plain(CaseList& list, const Size& size, Trained trained, double deviation, DType type,
-               bool each = false) {
+               bool each = false, float smoothing = 0.0F) {
   const Shape shape{size.tokens, size.vocab};
   const Values logits = normal(list.random, shape.elements(), 0.0, deviation);
   const Values targets = targets_of(list.random, size, trained);
   const std::string name =
-      fmt::format("{} deviation {}{}", name_of(size, trained), deviation, each ? ", weighed" : "");
+      fmt::format("{} deviation {}{}{}", name_of(size, trained), deviation, each ? ", weighed" : "",
+                  smoothing > 0 ? fmt::format(", smoothing {}", smoothing) : "");
   {
     CaseBuilder builder = list.builder();
     const std::vector<TensorId> reads{builder.input(shape, type, logits),
@@ -58,14 +59,14 @@ void add_plain(CaseList& list, const Size& size, Trained trained, double deviati
                                       add_factors(builder, list.random, size.tokens, each)};
     const auto losses = builder.output_measure({size.tokens});
     const auto loss = builder.output_measure({1});
-    list.add(builder.finish(name, program::CrossEntropy{}, reads, {losses, loss}));
+    list.add(builder.finish(name, program::CrossEntropy{smoothing}, reads, {losses, loss}));
   }
   CaseBuilder builder = list.builder();
   const std::vector<TensorId> reads{builder.input(shape, type, logits),
                                     builder.index({size.tokens}, targets),
                                     add_factors(builder, list.random, size.tokens, each)};
   const auto dlogits = builder.output_activation(shape);
-  list.add(builder.finish(name, program::CrossEntropyGrad{}, reads, {dlogits}));
+  list.add(builder.finish(name, program::CrossEntropyGrad{smoothing}, reads, {dlogits}));
 }
 
 // What becomes of logits.
@@ -75,15 +76,17 @@ struct LogitForm {
   bool bias = false;
   bool gain = false;
   bool each = false;  // token counts what it counts
+  float smoothing = 0.0F;
 };
 
 void add_linear(CaseList& list, const Size& size, int64_t width, Trained trained, int64_t chunk,
                 const LogitForm& form = {}) {
   const std::string name = fmt::format(
-      "{}, width {}, chunks of {}{}{}{}{}{}", name_of(size, trained), width, chunk,
+      "{}, width {}, chunks of {}{}{}{}{}{}{}", name_of(size, trained), width, chunk,
       form.scale != 1 ? fmt::format(", times {}", form.scale) : "",
       form.softcap > 0 ? fmt::format(", softcap {}", form.softcap) : "", form.bias ? ", bias" : "",
-      form.gain ? ", gain" : "", form.each ? ", weighed" : "");
+      form.gain ? ", gain" : "", form.each ? ", weighed" : "",
+      form.smoothing > 0 ? fmt::format(", smoothing {}", form.smoothing) : "");
   const auto add_reads = [&](CaseBuilder& builder) {
     std::vector<TensorId> reads{
         builder.activation({size.tokens, width}), builder.weight({size.vocab, width}, 0.0, 0.2),
@@ -102,7 +105,8 @@ void add_linear(CaseList& list, const Size& size, int64_t width, Trained trained
                                             .scale = form.scale,
                                             .softcap = form.softcap,
                                             .bias = form.bias,
-                                            .gain = form.gain};
+                                            .gain = form.gain,
+                                            .smoothing = form.smoothing};
     list.add(builder.finish(name, plain, reads, {losses, loss}));
   }
   for (const int gradient : {0, 1, 2}) {
@@ -127,7 +131,8 @@ void add_linear(CaseList& list, const Size& size, int64_t width, Trained trained
                                                  .bias = form.bias,
                                                  .bias_gradient = bias_gradient,
                                                  .gain = form.gain,
-                                                 .gain_gradient = gain_gradient};
+                                                 .gain_gradient = gain_gradient,
+                                                 .smoothing = form.smoothing};
     constexpr std::string_view kNames[]{"", " weight_gradient", " accumulate"};
     list.add(
         builder.finish(fmt::format("{}{}", name, kNames[gradient]), train, reads, writes, updates));
@@ -165,6 +170,15 @@ void add_cases(CaseList& list) {
     // More than one piece of a row for any block, read in vectors.
     add_linear(list, {3, 20008}, 8, trained, 2);
   }
+  // At the end, since all cases draw from one sequence.
+  for (const float smoothing : {0.1F, 1.0F}) {
+    add_plain(list, {17, 65}, Trained::some, 1.0, list.types.activation, false, smoothing);
+    add_plain(list, {130, 1000}, Trained::all, 20.0, DType::f32, true, smoothing);
+  }
+  add_linear(list, {17, 65}, 16, Trained::some, 4, {.smoothing = 0.1F});
+  add_linear(list, {66, 2500}, 33, Trained::some, 0, {.each = true, .smoothing = 0.1F});
+  add_linear(list, {66, 130}, 64, Trained::all, 0,
+             {.softcap = 1.5F, .bias = true, .gain = true, .smoothing = 0.1F});
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "operation_case.h"
 #include "program/kinds/loss/dpo.h"
+#include "program/kinds/loss/grpo.h"
 #include "program/kinds/loss/kto.h"
 #include "program/kinds/loss/orpo.h"
 #include "program/kinds/loss/segment_sums.h"
@@ -21,6 +22,10 @@ struct Layout {
 
 constexpr Layout kLayouts[]{{1, 2, 8, 1},    {2, 2, 3, 2},     {17, 4, 16, 4},   {65, 2, 33, 2},
                             {130, 6, 24, 4}, {300, 16, 64, 0}, {700, 40, 8, 40}, {64, 600, 4, 30}};
+
+// Few segments, each of which is a block on a card; the last have more tokens than a block threads.
+constexpr Layout kAnswerLayouts[]{{1, 2, 8, 1},    {17, 4, 16, 4},   {65, 2, 33, 2},
+                                  {130, 6, 24, 4}, {300, 16, 64, 0}, {700, 3, 8, 2}};
 
 // Segments of random lengths side by side, tokens after the last one in none.
 Values bounds_of(CaseList& list, const Layout& layout) {
@@ -69,18 +74,20 @@ void add_weighed(CaseList& list, const Layout& layout, bool views) {
 
 // `spread`: of the log-probabilities, whose differences make small or steep margins.
 void add_pairs(CaseList& list, const Layout& layout, const program::Dpo& dpo, double spread) {
-  const std::string name = fmt::format("{}{} of {} segments, beta {}, spread {}",
-                                       dpo.form == base::PreferenceLoss::sigmoid
-                                           ? std::string()
-                                           : fmt::format("{}, ", base::word_of(dpo.form)),
-                                       layout.used, layout.segments, dpo.beta, spread);
+  const std::string name = fmt::format(
+      "{}{} of {} segments, beta {}, spread {}{}",
+      dpo.form == base::PreferenceLoss::sigmoid ? std::string()
+                                                : fmt::format("{}, ", base::word_of(dpo.form)),
+      layout.used, layout.segments, dpo.beta, spread, dpo.reference ? "" : ", no reference");
   const Shape segments{layout.segments};
   const auto add_reads = [&](CaseBuilder& builder) {
-    std::vector<TensorId> reads{
-        builder.measure(segments, normal(list.random, layout.segments, -20.0, spread)),
-        builder.measure(segments, normal(list.random, layout.segments, -20.0, spread)),
-        builder.index({layout.segments, 2}, bounds_of(list, layout)),
-        builder.measure({1}, {0.125})};
+    const auto add = [&] {
+      return builder.measure(segments, normal(list.random, layout.segments, -20.0, spread));
+    };
+    std::vector<TensorId> reads{add()};
+    if (dpo.reference) reads.push_back(add());
+    reads.push_back(builder.index({layout.segments, 2}, bounds_of(list, layout)));
+    reads.push_back(builder.measure({1}, {0.125}));
     if (dpo.means) reads.push_back(builder.index({layout.segments, 2}, bounds_of(list, layout)));
     return reads;
   };
@@ -94,7 +101,8 @@ void add_pairs(CaseList& list, const Layout& layout, const program::Dpo& dpo, do
   CaseBuilder builder = list.builder();
   const auto reads = add_reads(builder);
   list.add(builder.finish(name,
-                          program::DpoGrad{dpo.beta, dpo.form, dpo.label_smoothing, dpo.means},
+                          program::DpoGrad{dpo.beta, dpo.form, dpo.label_smoothing, dpo.means,
+                                           dpo.reference, dpo.target_margin},
                           reads, {builder.output_measure(segments)}));
 }
 
@@ -179,6 +187,77 @@ void add_labels(CaseList& list, const Layout& layout, float beta, double spread,
                           {builder.output_measure(segments)}));
 }
 
+// Log-ratios that are clipped at both ends with each sign of the advantage, and tokens that are not
+// learned. Log-ratios are sixteenths, none of which is near a bound, where results jump. `spread`:
+// of the log-ratios.
+void add_answers(CaseList& list, const Layout& layout, const program::Grpo& grpo, double spread) {
+  const std::string name = fmt::format(
+      "{} of {} segments, {}{}{}, delta {}, beta {}, spread {}", layout.used, layout.segments,
+      grpo.sequence ? "ratio of sequences" : "ratio of tokens", grpo.old ? "" : ", no old",
+      grpo.corrected   ? ", corrected kl"
+      : grpo.reference ? ", kl"
+                       : "",
+      grpo.delta, grpo.beta, spread);
+  const Shape tokens{layout.tokens};
+  const Shape segments{layout.segments};
+  const auto add_reads = [&](CaseBuilder& builder, bool measures) {
+    const Values old = normal(list.random, layout.tokens, -2.0, 1.0);
+    const auto near_old = [&](double width) {
+      Values values = normal(list.random, layout.tokens, 0.0, width);
+      std::transform(values.begin(), values.end(), old.begin(), values.begin(),
+                     [](double moved, double from) { return from + std::round(16 * moved) / 16; });
+      return values;
+    };
+    Values weights = integers(list.random, layout.tokens, 0, 3);
+    for (double& weight : weights) weight = std::max(weight - 1.0, 0.0) / 64;
+    std::vector<TensorId> reads{
+        builder.measure(tokens, near_old(spread)),
+        builder.index({layout.segments, 2}, bounds_of(list, layout)),
+        builder.measure(segments, normal(list.random, layout.segments, 0.0, 1.5)),
+        builder.measure(tokens, weights)};
+    if (measures)
+      for (const double inverse : {0.02, 0.125}) reads.push_back(builder.measure({1}, {inverse}));
+    if (grpo.old) reads.push_back(builder.measure(tokens, old));
+    if (grpo.reference) reads.push_back(builder.measure(tokens, near_old(1.0)));
+    return reads;
+  };
+  {
+    CaseBuilder builder = list.builder();
+    const auto reads = add_reads(builder, true);
+    const auto terms = builder.output_measure({layout.segments, program::kRewardedTermCount});
+    const auto measures = builder.output_measure({program::kRewardedMeasureCount});
+    const auto loss = builder.output_measure({1});
+    list.add(builder.finish(name, grpo, reads, {terms, measures, loss}));
+  }
+  CaseBuilder builder = list.builder();
+  const auto reads = add_reads(builder, false);
+  list.add(
+      builder.finish(name,
+                     program::GrpoGrad{grpo.epsilon, grpo.epsilon_high, grpo.delta, grpo.beta,
+                                       grpo.sequence, grpo.old, grpo.reference, grpo.corrected},
+                     reads, {builder.output_measure(tokens)}));
+}
+
+void add_rewarded(CaseList& list, const Layout& layout) {
+  for (const bool sequence : {false, true}) {
+    add_answers(list, layout, {.sequence = sequence}, 0.0);
+    add_answers(list, layout, {.sequence = sequence, .old = true}, sequence ? 1.0 : 0.3);
+    add_answers(list, layout,
+                {.epsilon = 0.1F,
+                 .epsilon_high = 0.28F,
+                 .delta = 1.5F,
+                 .beta = 0.04F,
+                 .sequence = sequence,
+                 .old = true,
+                 .reference = true},
+                sequence ? 2.0 : 0.5);
+    add_answers(
+        list, layout,
+        {.beta = 0.5F, .sequence = sequence, .old = true, .reference = true, .corrected = true},
+        sequence ? 1.0 : 0.3);
+  }
+}
+
 void add_cases(CaseList& list) {
   for (const Layout& layout : kLayouts) {
     for (const float scale : {1.0F, -1.0F}) add_sums(list, layout, scale);
@@ -192,6 +271,16 @@ void add_cases(CaseList& list) {
   }
   // At the end, since all cases draw from one sequence.
   add_forms(list, kLayouts[0]);
+  for (const Layout& layout : kAnswerLayouts) add_rewarded(list, layout);
+  for (const bool means : {false, true})
+    for (const Layout& layout : {kLayouts[0], kLayouts[4], kLayouts[6]})
+      add_pairs(list, layout,
+                {.beta = 2.0F,
+                 .label_smoothing = 0.125F,
+                 .means = means,
+                 .reference = false,
+                 .target_margin = 0.75F},
+                3.0);
 }
 
 }  // namespace
@@ -199,7 +288,8 @@ void add_cases(CaseList& list) {
 CaseTable preference_cases() {
   using program::Kind;
   return {{Kind::sum_segments, Kind::spread_segments, Kind::weigh_rows, Kind::dpo, Kind::dpo_grad,
-           Kind::orpo, Kind::orpo_grad, Kind::kl_estimate, Kind::kto, Kind::kto_grad},
+           Kind::orpo, Kind::orpo_grad, Kind::kl_estimate, Kind::kto, Kind::kto_grad, Kind::grpo,
+           Kind::grpo_grad},
           add_cases};
 }
 

@@ -15,6 +15,7 @@
 #include "program/kinds/attention/attention.h"
 #include "program/kinds/attention/rope.h"
 #include "program/kinds/kind.h"
+#include "program/kinds/loss/grpo.h"
 #include "program/kinds/product/column_scale.h"
 
 namespace snug::backends::test {
@@ -95,13 +96,25 @@ std::vector<program::Kind> differentiable_kinds() {
 bool is_differentiated(const OperationCase& operation_case) {
   const program::Operation& operation = operation_case.operation();
   const auto* attention = operation.attributes.get_if<program::Attention>();
-  return operation.updates.empty() && (attention == nullptr || !attention->paged);
+  // Without old ones, the log-probabilities of a step count as constants in its ratios but for the
+  // derivative.
+  const auto* grpo = operation.attributes.get_if<program::Grpo>();
+  return operation.updates.empty() && (attention == nullptr || !attention->paged) &&
+         (grpo == nullptr || grpo->old);
 }
 
 std::vector<TensorId> differentiable_inputs(const OperationCase& operation_case) {
-  constexpr std::array<std::string_view, 7> kConstants{
-      "inverse_tokens", "inverse_pairs",     "inverse_chosen_tokens", "reference",
-      "kl_sums",        "inverse_desirable", "inverse_undesirable"};
+  constexpr std::array<std::string_view, 11> kConstants{"inverse_tokens",
+                                                        "inverse_pairs",
+                                                        "inverse_chosen_tokens",
+                                                        "reference",
+                                                        "kl_sums",
+                                                        "inverse_desirable",
+                                                        "inverse_undesirable",
+                                                        "inverse_sequences",
+                                                        "advantages",
+                                                        "token_weights",
+                                                        "old"};
   const program::Operation& operation = operation_case.operation();
   std::vector<TensorId> ids;
   for (const program::NamedOperand& operand : program::operands_of(operation)) {

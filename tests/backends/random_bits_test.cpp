@@ -8,6 +8,7 @@
 #include "backends/formulas/random_bits.h"
 #include "comparison.h"
 #include "program/kinds/dispatch.h"
+#include "program/kinds/elementwise/noise.h"
 #include "program/kinds/kind.h"
 
 namespace snug::backends::test {
@@ -105,6 +106,38 @@ TEST_P(RandomBits, dropout_differs_between_steps_sites_seeds_and_rows) {
   EXPECT_NE(original, mask(dropout, 4, 200, 5, 9));
   EXPECT_NE(original, mask(other_site, 4, 200, 5, 8));
   EXPECT_NE(original, mask(other_seed, 4, 200, 5, 8));
+}
+
+TEST_P(RandomBits, noise_draws_the_scheme_and_is_as_large_as_the_segment_is_short) {
+  const program::AddNoise noise{
+      .alpha = 5.0F, .row_length = 10, .seed = -123456789012345, .site = 1};
+  // Two rows: a segment of 4 tokens and one of 3, and a segment of all 10.
+  CaseBuilder builder(kF32, random_);
+  const int64_t columns = 1500;
+  const auto x = builder.input({20, columns}, DType::f32, Values(20 * columns, 0.0));
+  const auto bounds = builder.index({4, 2}, {0, 4, 4, 7, 7, 7, 10, 20});
+  const auto random = builder.index({2}, {7, 100});
+  const auto y = builder.output_activation({20, columns});
+  const Values found = run(builder.finish("noise", noise, {x, bounds, random}, {y}));
+  const base::PhiloxKey key = noise_key({noise.seed, noise.site, 7});
+  const auto length_at = [](size_t t) { return t < 4 ? 4.0 : t < 7 ? 3.0 : t < 10 ? 0.0 : 10.0; };
+  for (size_t t = 0; t < 20; ++t) {
+    const double most = length_at(t) == 0 ? 0 : 5 / std::sqrt(length_at(t) * double(columns));
+    double sum = 0;
+    double squares = 0;
+    for (int64_t j = 0; j < columns; ++j) {
+      const auto row = static_cast<uint32_t>(100 + t / 10);
+      const double unit = noise_unit(dropout_word(key, row, static_cast<uint32_t>(t % 10), j));
+      const double value = found[t * columns + static_cast<size_t>(j)];
+      ASSERT_NEAR(value, most * unit, 1e-6 * most) << t << ", " << j;
+      ASSERT_LE(std::abs(value), most * 1.000001);
+      sum += value;
+      squares += value * value;
+    }
+    // Uniform on [-most, most]: the mean is 0, that of squares most^2 / 3.
+    EXPECT_NEAR(sum / double(columns), 0, 0.08 * most) << t;
+    EXPECT_NEAR(squares / double(columns), most * most / 3, 0.08 * most * most) << t;
+  }
 }
 
 TEST_P(RandomBits, rounding_draws_the_scheme) {

@@ -82,6 +82,8 @@ TEST(Explain, ProgramsOfInference) {
   ASSERT_EQ(decode.exit_code, 0) << decode.err;
   EXPECT_EQ(decode.out, text_in(job, "decode"));
   EXPECT_TRUE(contains(decode.out, "cache_write")) << decode.out;
+  const BinaryRun small = explained("program=decode.2 per_device_train_batch_size=8");
+  EXPECT_TRUE(small.out.starts_with("program decode.2\n")) << small.err;
   const json lowered =
       explained_json("program=decode per_device_train_batch_size=2 after=lower load_in_4bit=true");
   EXPECT_EQ(lowered["after"], "lower");
@@ -104,6 +106,9 @@ TEST(Explain, NamesThatAreNotThereAreRefusedWithThoseThatAre) {
                  {"'program' is 'micro_next'", "training does not have", "micro_first, update"});
   expect_refusal("program=decode job=training",
                  {"'program' is 'decode'", "training does not have", "micro_first"});
+  expect_refusal("program=decode.8 per_device_train_batch_size=8",
+                 {"'program' is 'decode.8'", "prefill, decode, load"});
+  expect_refusal("program=load.2", {"'program' is 'load.2'", "it is one of"});
   expect_refusal("program=update job=inference", {"prefill, decode, load"});
   expect_refusal("program=micro_first after=lowered",
                  {"no pass of micro_first", "differentiate, recompute, schedule, lower"});

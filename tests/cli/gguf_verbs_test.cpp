@@ -1,6 +1,8 @@
 // `snug export gguf` and `snug import gguf` of the built binary: there and back, and mistakes.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "binary_run.h"
@@ -51,6 +53,83 @@ TEST(GgufVerbs, ThereAndBackGivesTheSameWeightsAndTokens) {
       run_snug({"score", "model=" + (folder / "again").string(), "ids=1 5 9 7", "threads=1"});
   EXPECT_EQ(score.exit_code, 0) << score.err;
   EXPECT_EQ(score_again.out, score.out);
+}
+
+// A file as the model of other commands: read as the folder that an import makes of it, which is
+// made once, and anew where the file has changed.
+class GgufAsModel : public ::testing::Test {
+ protected:
+  GgufAsModel() {
+    ::setenv("XDG_CACHE_HOME", cache_.path().c_str(), 1);
+    const BinaryRun made = run_snug(
+        {"export", "gguf", kGgufModel, "types=[f32]", folder_named(folder_, "made"), "--json"});
+    EXPECT_EQ(made.exit_code, 0) << made.err;
+  }
+  ~GgufAsModel() override { ::setenv("XDG_CACHE_HOME", cache_before_.c_str(), 1); }
+
+  fs::path file() const { return folder_ / "made/wordnet-F32.gguf"; }
+  std::vector<fs::path> imported() const {
+    std::vector<fs::path> folders;
+    for (const auto& entry : fs::directory_iterator(cache_ / "snug/gguf"))
+      folders.push_back(entry.path());
+    return folders;
+  }
+  static BinaryRun run(const std::string& verb, const std::string& model,
+                       const std::string& more = "") {
+    return run_snug(joined({verb, model}, words_of("threads=1 " + more)));
+  }
+
+  TemporaryFolder folder_;
+  TemporaryFolder cache_;
+  std::string cache_before_ =
+      std::getenv("XDG_CACHE_HOME") == nullptr ? "" : std::getenv("XDG_CACHE_HOME");
+};
+
+TEST_F(GgufAsModel, GivesWhatItsFolderGives) {
+  const std::string model = "model=" + file().string();
+  for (const auto& [verb, more] : std::vector<std::pair<std::string, std::string>>{
+           {"score", "ids=[1,5,9,7]"},
+           {"generate", "ids=[1,5,9,7] max_new_tokens=6 temperature=0"}}) {
+    const BinaryRun of_file = run(verb, model, more);
+    ASSERT_EQ(of_file.exit_code, 0) << of_file.err;
+    EXPECT_EQ(of_file.out, run(verb, kGgufModel, more).out);
+    EXPECT_EQ(contains(of_file.err, "imported once to"), verb == "score") << of_file.err;
+    EXPECT_EQ(imported().size(), 1U);
+  }
+  // A file in place of which another one was written.
+  const fs::path before = imported().front();
+  fs::last_write_time(file(), fs::last_write_time(file()) + std::chrono::seconds(5));
+  const BinaryRun again = run("score", model, "ids=[1,5,9,7]");
+  EXPECT_TRUE(contains(again.err, "imported once to"));
+  ASSERT_EQ(imported().size(), 1U);
+  EXPECT_NE(imported().front(), before);
+}
+
+TEST_F(GgufAsModel, IsFoundNextToTheRecipeAndTrains) {
+  const fs::path recipe = folder_.write(
+      "made/lora.yaml", "model: wordnet-F32.gguf\ndata: " +
+                            fs::absolute("examples/wordnet/heldout.jsonl").string() + "\n");
+  const BinaryRun trained = run_snug({"train", recipe.string(), "max_steps=1", "max_length=64",
+                                      "threads=1", "output_dir=" + (folder_ / "run").string()});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const auto config = json::parse(contents_of(folder_ / "run/adapter/adapter_config.json"));
+  EXPECT_EQ(config["base_model_name_or_path"], imported().front().string());
+}
+
+TEST_F(GgufAsModel, SaysWhatImportSays) {
+  const std::string text = folder_.write("text.gguf", "text").string();
+  const BinaryRun run = run_snug({"generate", "model=" + text, "ids=1"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_EQ(run.last_line(),
+            run_snug({"import", "gguf", "file=" + text, folder_named(folder_, "out")}).last_line());
+  const fs::path nothing_else = folder_.write("files/b.gguf", "text").parent_path();
+  folder_.write("files/a.gguf", "text");
+  EXPECT_TRUE(
+      contains(run_snug({"generate", "model=" + nothing_else.string(), "ids=1"}).last_line(),
+               "has no config.json; expected a Hugging Face model folder; it holds a GGUF file: "
+               "give that, as in model=" +
+                   nothing_else.string() + "/a.gguf"));
+  EXPECT_TRUE(imported().empty());
 }
 
 TEST(GgufVerbs, AnAdapterHasAModelfileNextToIt) {

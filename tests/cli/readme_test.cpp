@@ -124,6 +124,19 @@ TEST(Readme, EveryCommandRuns) {
   }
 }
 
+// The commands that check a kernel alone, with this machine's compiler.
+TEST(Readme, CommandsThatCheckAKernelRun) {
+  if (std::system("command -v g++ > /dev/null 2>&1") != 0) GTEST_SKIP() << "there is no g++";
+  const auto commands = commands_of("docs/add_a_kind.md", "g++");
+  ASSERT_EQ(commands.size(), 2U);
+  for (const Command& command : commands) {
+#ifndef __x86_64__
+    if (command.line.find("-march=x86") != std::string::npos) continue;
+#endif
+    EXPECT_EQ(std::system(command.line.c_str()), 0) << command.line;
+  }
+}
+
 TEST(Readme, CommandsOfMakeAreTargetsOfTheMakefile) {
   std::ifstream stream("Makefile");
   const std::string makefile{std::istreambuf_iterator<char>(stream),

@@ -84,6 +84,8 @@ TEST(TokenizerIn, WritesNamesEndsAndTemplates) {
   Metadata metadata = folder.metadata();
   metadata.set("general.architecture", std::string("llama"));
   metadata.set("llama.context_length", uint32_t{512});
+  metadata.set("general.sampling.temp", 0.6F);
+  metadata.set("general.sampling.top_k", int32_t{20});
   const testing::TemporaryFolder other;
   write_tokenizer(metadata, other.path());
   const auto config = text::json_of((other / "tokenizer_config.json").string());
@@ -93,6 +95,9 @@ TEST(TokenizerIn, WritesNamesEndsAndTemplates) {
   const auto generation = text::json_of((other / "generation_config.json").string());
   EXPECT_EQ(generation["bos_token_id"], 257);
   EXPECT_EQ(generation["eos_token_id"], json({258, 259}));
+  EXPECT_EQ(generation["temperature"], 0.6);
+  EXPECT_EQ(generation["top_k"], 20);
+  EXPECT_EQ(generation["do_sample"], true);
   EXPECT_EQ(text::contents_of((other / "chat_template.jinja").string()), "usual");
   EXPECT_EQ(text::contents_of((other / "additional_chat_templates/rag.jinja").string()), "another");
 }

@@ -111,27 +111,32 @@ TEST(PageGroup, FirstSeenIsOfTheWindowThatEndsWithTheQuery) {
 }
 
 // Against every way in which chunks can lie: the most that is held while the tokens of a chunk are
-// appended to what the window still needs.
-TEST(PageGroup, MostPagesHoldHoweverChunksLie) {
+// appended to what the window still needs, `answered` tokens of an answer at once.
+void expect_most_pages(int64_t window, int64_t answered) {
   constexpr int64_t kPage = 4;
   constexpr int64_t kChunk = 6;
+  for (int64_t prompt = 1; prompt <= 24; ++prompt)
+    for (int64_t tokens = prompt; tokens <= 30; ++tokens) {
+      int64_t most = 0;
+      const auto hold = [&](int64_t length, int64_t end) {
+        most = std::max(most,
+                        models::pages_of(end, kPage) - models::first_seen(length, window) / kPage);
+      };
+      for (int64_t length = 0; length < prompt; ++length)
+        for (int64_t end = length + 1; end <= std::min(prompt, length + kChunk); ++end)
+          hold(length, end);
+      for (int64_t length = prompt; length < tokens; ++length)
+        hold(length, std::min(tokens, length + answered));
+      const int64_t said = models::most_pages(window, {kPage, kChunk, answered},
+                                              {.prompt_tokens = prompt, .tokens = tokens});
+      EXPECT_GE(said, most) << window << ' ' << prompt << ' ' << tokens;
+      EXPECT_LE(said, most + 1) << window << ' ' << prompt << ' ' << tokens;
+    }
+}
+
+TEST(PageGroup, MostPagesHoldHoweverChunksLie) {
   for (const int64_t window : {0, 1, 2, 4, 5, 9})
-    for (int64_t prompt = 1; prompt <= 24; ++prompt)
-      for (int64_t tokens = prompt; tokens <= 30; ++tokens) {
-        int64_t most = 0;
-        const auto hold = [&](int64_t length, int64_t end) {
-          most = std::max(
-              most, models::pages_of(end, kPage) - models::first_seen(length, window) / kPage);
-        };
-        for (int64_t length = 0; length < prompt; ++length)
-          for (int64_t end = length + 1; end <= std::min(prompt, length + kChunk); ++end)
-            hold(length, end);
-        for (int64_t length = prompt; length < tokens; ++length) hold(length, length + 1);
-        const int64_t said = models::most_pages(window, {kPage, kChunk},
-                                                {.prompt_tokens = prompt, .tokens = tokens});
-        EXPECT_GE(said, most) << window << ' ' << prompt << ' ' << tokens;
-        EXPECT_LE(said, most + 1) << window << ' ' << prompt << ' ' << tokens;
-      }
+    for (const int64_t answered : {1, 5}) expect_most_pages(window, answered);
 }
 
 TEST(PrefixIndex, ComparesTokensAdapterAndVersion) {
@@ -189,6 +194,29 @@ TEST(PrefixIndex, EntriesGoWhenNothingNeedsThem) {
   EXPECT_EQ(index.entries(), 2);  // one is pinned, the other its parent
   index.unpin(b);
   EXPECT_EQ(index.entries(), 0);
+}
+
+// What was guessed wrong leaves nothing behind: neither pages nor a beginning that others know.
+TEST(SequencePages, ShrinkBeforeTheyAreWritten) {
+  SequencePages pages(shape_of({{.pages = 10}, {.pages = 6, .window = 5}}));
+  const Ids ids = counted(0, 6);
+  ASSERT_EQ(enter_and_read(pages, 0, ids), 0);
+  const Ids guessed = counted(6, 7);
+  ASSERT_TRUE(pages.promise(0, 20));
+  ASSERT_TRUE(pages.grow(0, guessed));
+  EXPECT_EQ(table_of(pages, 0, 0), (Ids{0, 1, 2, 3}));
+  pages.shrink(0, 5);  // two of seven were right
+  EXPECT_EQ(table_of(pages, 0, 0), (Ids{0, 1}));
+  EXPECT_EQ(pages.key_bounds(0, 0).end, 8);
+  pages.written(0);
+  EXPECT_EQ(pages.length(0), 8);
+  EXPECT_EQ(pages.pool(0).used(), 2);
+  // The query at 8 sees 4 to 8.
+  EXPECT_EQ(table_of(pages, 0, 1), (Ids{kNoPage, 1}));
+  EXPECT_EQ(pages.index().longest(counted(0, 13), {}).pages, 2);
+  ASSERT_TRUE(pages.grow(0, Ids{90}));
+  EXPECT_EQ(table_of(pages, 0, 0), (Ids{0, 1, 2}));
+  EXPECT_TRUE(dies([&] { pages.shrink(0, 2); }, "has 1 tokens that are not written"));
 }
 
 TEST(SequencePages, TablesBoundsAndSlotsFollowAWindow) {

@@ -200,6 +200,18 @@ TEST(ForeignKeys, TheLossOfTokensMayBeNamed) {
                        "'loss_type: nll'"));
 }
 
+// Smoothed labels, noise on embeddings and SimPO, under the names of other tools.
+TEST(ForeignKeys, PartsOfALossHaveOtherNames) {
+  EXPECT_EQ(taken("loss: {label_smoothing: 0.1}").label_smoothing_factor, 0.1);
+  EXPECT_EQ(taken("noisy_embedding_alpha: 5").neftune_noise_alpha, 5);
+  EXPECT_EQ(taken("neftune_alpha: 5\nneftune_noise_alpha: 5.0").neftune_noise_alpha, 5);
+  EXPECT_EQ(taken("neftune_noise_alpha: null").neftune_noise_alpha, 0);
+  const Recipe recipe = taken("rl: simpo\nrl_beta: 2\nsimpo_gamma: 1\ncpo_alpha: 0");
+  EXPECT_EQ(recipe.objective, Objective::simpo);
+  EXPECT_EQ(recipe.beta, 2);
+  EXPECT_EQ(recipe.simpo_gamma, 1);
+}
+
 // What may change what is learned is told with what is done in its place.
 TEST(ForeignKeys, NotesSayWhatHoldsInstead) {
   const auto note = [](const char* yaml, const char* text) {
@@ -455,7 +467,9 @@ TEST(ForeignKeys, WhatWouldBeLearnedOtherwiseIsRefused) {
            {"tokenizer: {prompt_template: {user: ['Q: ', 'A: ']}}", "are a chat template's"},
            {"tokenizer: {truncation_type: left}", "what is too long is cut at its end"},
            {"checkpointer: {adapter_checkpoint: adapter_0.pt}", "an adapter of PEFT"},
-           {"loss: {label_smoothing: 0.1}", "labels are not smoothed"},
+           {"pref_loss: simpo", "say objective: orpo or objective: simpo"},
+           {"loss_type: orpo\nobjective: dpo", "it is an objective of its own"},
+           {"cpo_alpha: 1.0", "this part of the loss is not built"},
            {"plugins: [axolotl.integrations.liger.LigerPlugin, a.KDPlugin]",
             "code of other tools is not run"},
            {"external_plugins: [a.py]", "code of other tools is not run"},

@@ -76,6 +76,8 @@ constexpr BadRecipe kBadRecipes[] = {
     {"text_from_list", "model: [a]", "'model' is the list [a]; expected one text"},
     {"r_zero", "lora_r: 0", "'lora_r' is '0'; expected a whole number of 1 or more"},
     {"r_negative", "lora_rank: -8", "'lora_rank' is '-8'; expected a whole number of 1 or more"},
+    {"pissa", "init_lora_weights: pissa", "say true or gaussian"},
+    {"ema_one", "ema_decay: 1", "expected a number of 0 or more and less than 1"},
     {"alpha_zero", "lora_alpha: 0", "'lora_alpha' is '0'; expected a number above 0"},
     {"dropout_one", "lora_dropout: 1", "expected a number of 0 or more and less than 1"},
     {"batch_negative", "micro_batch_size: -1", "'micro_batch_size' is '-1'"},
@@ -169,7 +171,7 @@ constexpr BadRecipe kBadRecipes[] = {
     {"per_epoch", "saves_per_epoch: few", "'saves_per_epoch' is 'few'; expected a number"},
     {"held_out", "validation_split_percentage: many",
      "r.yaml:1:1: 'validation_split_percentage' is 'many'"},
-    {"nested_model", "model:\n  _component_: torchtune.models.llama3.llama3_8b\n",
+    {"nested_model", "model:\n  _component_: mine.models.llama3.llama3_8b\n",
      "r.yaml:2:3: 'model': it names a builder of torchtune: say model: FOLDER"},
 };
 

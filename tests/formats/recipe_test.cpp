@@ -254,8 +254,8 @@ TEST(Recipe, PrintsWhatReadsBack) {
     EXPECT_TRUE(contains(text, fmt::format("\n{}: ", key.name)));
   }
   EXPECT_EQ(to_yaml(again), text);
-  EXPECT_EQ(text.find("max_new_tokens"), std::string::npos);
-  EXPECT_TRUE(contains(to_yaml(recipe, Verb::generate), "max_new_tokens: 128"));
+  EXPECT_EQ(text.find("prompt_format"), std::string::npos);
+  EXPECT_TRUE(contains(to_yaml(recipe, Verb::generate), "prompt_format: raw"));
 }
 
 // A pattern has brackets of its own, and a list in YAML has them too.
@@ -331,7 +331,7 @@ TEST(RecipeKeys, HelpShowsTypeDefaultAndAliases) {
   EXPECT_TRUE(
       contains(help,
                "(default 2e-4 for lora and qlora, 3e-3 for adapter and adapter_v2, 1e-5 for full; "
-               "5e-6, 7.5e-5 and 1e-6 with objective=dpo, orpo or kto)"));
+               "5e-6, 7.5e-5 and 1e-6 with objective=dpo, orpo, kto or simpo)"));
   EXPECT_TRUE(contains(help,
                        "(default this machine's own file in ~/.cache/snug, else the card's data "
                        "sheet, else assumed rates)"));

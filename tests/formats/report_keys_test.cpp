@@ -42,7 +42,8 @@ TEST(ReportTo, SaysInOneNoteWhatToUseInstead) {
   for (const char* part : {"r.yaml:2:1: 'report_to' is wandb, trackio:", "metrics.jsonl",
                            "report_to: tensorboard", "snug runs"})
     EXPECT_TRUE(contains(recipe.notes[0], part)) << recipe.notes[0];
-  for (const char* name : {"all", "mlflow", "comet_ml", "swanlab", "clearml", "azure_ml"})
+  for (const char* name : {"all", "mlflow", "comet_ml", "swanlab", "clearml", "azure_ml", "neptune",
+                           "dvclive", "codecarbon", "flyte"})
     EXPECT_EQ(recipe_of(std::string("report_to: ") + name).notes.size(), 1U) << name;
   const Recipe both = recipe_of("report_to: [tensorboard, wandb]");
   EXPECT_TRUE(reports_to_tensorboard(both));
@@ -51,8 +52,23 @@ TEST(ReportTo, SaysInOneNoteWhatToUseInstead) {
 }
 
 TEST(ReportTo, RefusesASlip) {
-  EXPECT_TRUE(contains(testing::user_error_of([] { recipe_of("report_to: tensorbord"); }),
-                       "r.yaml:2:1: 'report_to' is 'tensorbord'; did you mean tensorboard?"));
+  for (const auto& [slip, meant] :
+       std::vector<std::pair<std::string, std::string>>{{"tensorbord", "tensorboard"},
+                                                        {"wandbb", "wandb"},
+                                                        {"wanb", "wandb"},
+                                                        {"mlfow", "mlflow"},
+                                                        {"Trakio", "trackio"},
+                                                        {"comet-ml", "comet_ml"},
+                                                        {"nne", "none"}})
+    EXPECT_TRUE(contains(testing::user_error_of([&] { recipe_of("report_to: " + slip); }),
+                         "; did you mean " + meant + "?"))
+        << slip;
+  for (const char* other : {"grafana", "my_service"})
+    EXPECT_TRUE(contains(testing::user_error_of(
+                             [&] { recipe_of(std::string("report_to: [wandb, ") + other + "]"); }),
+                         fmt::format("r.yaml:2:1: 'report_to' is '{}'; expected none, tensorboard, "
+                                     "or the name of a service",
+                                     other)));
 }
 
 // What recipe.yaml says reads back.

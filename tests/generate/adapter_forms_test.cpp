@@ -10,8 +10,8 @@
 #include "../text/tiny_tokenizer.h"
 #include "base/json.h"
 #include "base/temporary_folder.h"
+#include "engine/questions/prompt.h"
 #include "formats/recipe/recipe.h"
-#include "generate/prompt.h"
 #include "generate/score.h"
 #include "golden_recipe.h"
 #include "runtime/loading/load_weights.h"
@@ -140,7 +140,7 @@ std::optional<int32_t> new_token_with(const std::string& form, int64_t rows = 30
       {"model=" + (folder / "model").string(), "adapter=" + (folder / "adapter").string()});
   models::ModelSource model{{}, folder / "model"};
   model.config.vocab_size = rows;
-  return generate::open_tokenizer(recipe, model).id_of("<new>");
+  return engine::open_tokenizer(recipe, model).id_of("<new>");
 }
 
 // Rows that the adapter brings, or that the model has to spare.

@@ -244,6 +244,25 @@ TEST_P(EnginePages, WhatCanNeverEnterIsRefused) {
   expect_as_alone(answers[1], next, 2);
 }
 
+// Two engines write to the same pages: what one knows is nothing after the other has run.
+TEST_P(EnginePages, EnginesOfOneExecutorTakeTurns) {
+  Inference inference(recipe_, model_, shape_of(4));
+  Engine first(inference);
+  Engine second(inference);
+  const Request request = request_of(ids(50, 1));
+  const Request other = request_of(ids(50, 2));
+  first.answers({&request, 1});
+  second.answers({&other, 1});
+  expect_as_alone(first.answers({&request, 1}).front(), request);
+  EXPECT_EQ(first.times().known_tokens, 0);
+  first.answers({&request, 1});
+  EXPECT_GT(first.times().known_tokens, 0);
+  first.submit(request, [](const AnswerEvent&) {});
+  first.step();
+  second.answers({&other, 1});
+  EXPECT_TRUE(dies([&] { first.step(); }, "another engine"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, EnginePages,
                          ::testing::Values("grouped_tied", "mistral", "gemma3"),
                          [](const auto& test) { return std::string(test.param); });

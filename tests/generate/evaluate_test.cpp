@@ -3,10 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/captured_stream.h"
+#include "engine/questions/prompt.h"
 #include "formats/recipe/recipe.h"
 #include "generate/evaluation/evaluate.h"
 #include "generate/evaluation/figures.h"
-#include "generate/prompt.h"
 #include "generate/questions.h"
 #include "golden_recipe.h"
 #include "scores/bleu.h"

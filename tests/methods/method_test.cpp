@@ -63,7 +63,7 @@ TEST(ModulesToSave, TrainNextToTheAdapterWithTheModelsValues) {
   std::vector<std::string> whole;
   for (const program::TensorId id : trainable_tensors(adapted)) {
     const Tensor& tensor = adapted.tensor(id);
-    EXPECT_EQ(kLora.initial_values(tensor, 0).has_value(), is_lora_tensor(tensor.name));
+    EXPECT_EQ(kLora.initial_values(tensor, {}).has_value(), is_lora_tensor(tensor.name));
     if (!is_lora_tensor(tensor.name)) whole.push_back(tensor.name);
   }
   EXPECT_EQ(whole, (std::vector<std::string>{"model.norm.weight", "lm_head.weight"}));

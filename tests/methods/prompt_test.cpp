@@ -129,7 +129,7 @@ TEST(Prompts, OfV2FitEveryFamilyWithoutExperts) {
               std::vector<std::string>{});
     for (const TensorId id : trainable) {
       const Tensor& tensor = program.tensor(id);
-      const bool is_of_model = !kAdapterV2.initial_values(tensor, 0).has_value();
+      const bool is_of_model = !kAdapterV2.initial_values(tensor, {}).has_value();
       EXPECT_EQ(is_of_model, tensor.name.ends_with(".weight") || tensor.name.ends_with(".bias"));
       EXPECT_TRUE(!is_of_model || tensor.shape.rank() == 1) << tensor.name;
     }
@@ -162,9 +162,9 @@ TEST(Prompts, FitEveryFamily) {
 TEST(Prompts, BeginAsPeftHasThem) {
   const Tensor prompt = tensor_of(models::prompt_name("model.layers.2.self_attn"), {3, 8});
   const Tensor gate = tensor_of(models::gate_name("model.layers.2.self_attn"), {1});
-  EXPECT_EQ(kAdapter.initial_values(prompt, 7),
+  EXPECT_EQ(kAdapter.initial_values(prompt, {.seed = 7}),
             (program::Fill{program::FillForm::normal, 1.0F, 7}));
-  EXPECT_EQ(kAdapter.initial_values(gate, 7), program::Fill{program::FillForm::constant});
+  EXPECT_EQ(kAdapter.initial_values(gate, {.seed = 7}), program::Fill{program::FillForm::constant});
 }
 
 TEST(Prompts, AreInAllButTheFirstTwoLayersUnlessTheRecipeSays) {

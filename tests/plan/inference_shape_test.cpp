@@ -61,5 +61,16 @@ TEST(InferenceShape, SmallSizesAreFew) {
   EXPECT_EQ(small_decodes(shape), (std::vector<int32_t>{1, 2, 4}));
 }
 
+// A row for each token that a step verifies.
+TEST(InferenceShape, GuessesHaveProgramsOfMoreRows) {
+  InferenceShape shape{.sequences = 2, .capacity = 64, .prefill_tokens = 64};
+  allow_guesses(shape, 4);
+  EXPECT_EQ(decode_rows(shape), 10);
+  EXPECT_EQ(small_decodes(shape), (std::vector<int32_t>{1, 2, 4, 8}));
+  allow_guesses(shape, 0);
+  EXPECT_EQ(decode_rows(shape), 2);
+  EXPECT_EQ(small_decodes(shape), (std::vector<int32_t>{1}));
+}
+
 }  // namespace
 }  // namespace snug::plan

@@ -87,6 +87,21 @@ TEST(OptimizerPlans, StepOnTheHostWhereTheBitsAreTheSame) {
         contains(error_of({optimizer, "offload_optimizer=host"}), "use offload_optimizer=stream"));
 }
 
+// An average takes 4 bytes per weight, like a moment, and is made after each step on the device.
+TEST(OptimizerPlans, KeepAnAverageWhereTheRecipeAsksForOne) {
+  constexpr double kWeights = 1.1e9;
+  for (const char* optimizer : {"optim=adamw", "optim=adamw_8bit", "optim=lion"}) {
+    const int64_t more = state_bytes({optimizer, "ema_decay=0.99"}) - state_bytes({optimizer});
+    EXPECT_NEAR(static_cast<double>(more) / kWeights, 4, 0.01) << optimizer;
+  }
+  EXPECT_FALSE(spec_of({"ema_decay=0.99", "offload_optimizer=auto"}).streaming.update_on_host);
+  EXPECT_TRUE(contains(error_of({"ema_decay=0.99", "offload_optimizer=host"}),
+                       "'ema_decay' asks for averages"));
+  EXPECT_TRUE(contains(error_of({"ema_decay=0.99", "optim_in_backward=true", "max_grad_norm=0",
+                                 "gradient_accumulation_steps=1"}),
+                       "ema_decay asks for an average after each step"));
+}
+
 TEST(OptimizerPlans, RefuseKeysOfOtherOptimizers) {
   EXPECT_TRUE(
       contains(error_of({"optim=lion", "adam_epsilon=1e-6"}),

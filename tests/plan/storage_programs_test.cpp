@@ -10,8 +10,10 @@
 #include <string>
 
 #include "formats/recipe/choices.h"
+#include "formats/recipe/recipe.h"
 #include "models/weights.h"
 #include "null_target.h"
+#include "plan/spec/spec.h"
 #include "plan/time/clock.h"
 #include "program/kinds/kind.h"
 #include "program/kinds/transfer/storage.h"
@@ -167,6 +169,39 @@ TEST(StoragePrograms, LoadingWritesEveryWeightOnce) {
                        ProgramName::prepare},
                       &Operation::writes),
               expected);
+  }
+}
+
+// As in PEFT: A normal with the standard deviation of its own rank where the recipe says gaussian,
+// else uniform; B zero either way.
+TEST(StoragePrograms, ANewAdapterBeginsAsTheRecipeSays) {
+  const auto recipe_spec = [](const std::string& init) {
+    const formats::Recipe recipe = formats::parse_recipe(
+        "model: smollm2-135m\nmethod: lora\nrank_pattern: {q_proj: 4}\nmax_length: 64\n" + init,
+        "recipe.yaml");
+    TrainingSpec spec =
+        training_spec(recipe, models::find_model(recipe.model).config, Target(false));
+    spec.model.num_layers = 2;
+    return spec;
+  };
+  for (const bool is_gaussian : {false, true}) {
+    const Job job = plan_training(
+        recipe_spec(is_gaussian ? "init_lora_weights: gaussian\n" : "init_lora_weights: true\n"),
+        Target(false));
+    const Program& load = *job.find(ProgramName::load_adapter);
+    int64_t checked = 0;
+    for (const Operation& operation : load.operations) {
+      const auto& fill = *operation.attributes.get_if<program::Fill>();
+      const Tensor& tensor = load.tensor(id_of(operation, program::Fill::kTensor));
+      const bool is_a = tensor.name.find(".lora_A.") != std::string::npos;
+      const auto form = is_gaussian ? program::FillForm::normal : program::FillForm::uniform;
+      EXPECT_EQ(fill.form, is_a ? form : program::FillForm::constant) << tensor.name;
+      if (!is_a || !is_gaussian) continue;
+      const bool is_query = tensor.name.find("q_proj") != std::string::npos;
+      EXPECT_EQ(fill.scale, is_query ? 0.25F : 0.0625F) << tensor.name;
+      ++checked;
+    }
+    EXPECT_EQ(checked, is_gaussian ? 14 : 0);
   }
 }
 

@@ -84,6 +84,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"y = dropout(x, random) {probability nan}", "has a probability outside [0, 1)"},
         Case{"y = dropout(x, random) {row_length 0}", "has a row_length that is not positive"},
         Case{"y = dropout(x, ids)", "random 'ids' has shape (8), expected (2)"},
+        Case{"y = add_noise(x, bounds, random) {alpha 5, row_length 4}", ""},
+        Case{"y32 = add_noise(x, bounds, random)", "y 'y32' is f32, expected bf16"},
+        Case{"y = add_noise(x, bounds, random) {alpha -1}", "has an alpha that is negative"},
+        Case{"y = add_noise(x, bounds, random) {row_length 0}", "has a row_length"},
+        Case{"y = add_noise(x, ids, random)", "bounds 'ids' has shape (8), expected 2"},
         Case{"y32 = cast(x16)", ""}, Case{"y64 = cast(x)", ""},
         Case{"y = cast(xi)", "casts an element type that is not floating point"},
         Case{"wide = cast(x)", "y 'wide' has shape (8, 6)"}));

@@ -178,6 +178,56 @@ TEST(OnAllRanks, AllEndWithTheSameWordsAndExitCode) {
       "file");
 }
 
+void flip(const fs::path& path, int64_t at) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(at);
+  const char byte = static_cast<char>(file.get());
+  file.seekp(at);
+  file.put(static_cast<char>(byte ^ 1));
+}
+
+const char* run_file(const TinyOptions& options) {
+  return options.method == formats::Method::full ? "model.safetensors"
+                                                 : "adapter_model.safetensors";
+}
+
+// The result is in whole files, with the same bytes from any number of ranks; nobody resumes from
+// it, and every byte of it is verified before it becomes a run's result.
+TEST(RanksCheckpoint, OfTheModelAloneIsTheResult) {
+  for (const TinyOptions& options :
+       {small(), small(formats::Method::lora, methods::OptimizerKind::adamw)}) {
+    const TemporaryFolder folder;
+    std::vector<std::string> files;
+    for (const int ranks : {1, 3}) {
+      const fs::path output = folder / std::to_string(ranks);
+      fs::create_directory(output);
+      TrainerState state = state_at(7);
+      state.only_model = true;
+      expect_no_errors(on_ranks(options, full_shard(ranks), [&](TinyRun& run, int) {
+        fill_saved(run, 7);
+        save_checkpoint(options_for(run, output), state, run.executor());
+        copy_result(output / "checkpoint-7", output / "result", run.executor());
+      }));
+      const std::string name = run_file(options);
+      files.push_back(base::read_text_file(output / "checkpoint-7" / name));
+      EXPECT_EQ(base::read_text_file(output / "result" / name), files.back());
+      EXPECT_FALSE(fs::exists(output / "checkpoint-7" / "optimizer.safetensors"));
+      EXPECT_FALSE(fs::exists(output / "result" / "trainer_state.json"));
+      flip(output / "checkpoint-7" / name, std::ssize(files.back()) / 2);
+      for (const std::string& error : on_ranks(options, full_shard(ranks), [&](TinyRun&run, int) {
+             copy_result(output / "checkpoint-7", output / "result", run.executor());
+           }))
+        EXPECT_TRUE(contains(error, "the file is damaged")) << error;
+      EXPECT_EQ(base::read_text_file(output / "result" / name), files.back());
+      for (const std::string& error : on_ranks(options, full_shard(ranks), [&](TinyRun&run, int) {
+             restore_checkpoint(output / "checkpoint-7", options.model, run.executor());
+           }))
+        EXPECT_TRUE(contains(error, "holds the model alone")) << error;
+    }
+    EXPECT_EQ(files[0], files[1]) << "one rank and three";
+  }
+}
+
 TEST(RanksCheckpoint, OlderOnesBeyondTheLimitGo) {
   const TemporaryFolder folder;
   expect_no_errors(on_ranks(small(), full_shard(2), [&](TinyRun& run, int) {
@@ -188,14 +238,6 @@ TEST(RanksCheckpoint, OlderOnesBeyondTheLimitGo) {
   }));
   EXPECT_EQ(folder.count(), 2U);
   EXPECT_FALSE(fs::exists(folder / "checkpoint-1"));
-}
-
-void flip(const fs::path& path, int64_t at) {
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekg(at);
-  const char byte = static_cast<char>(file.get());
-  file.seekp(at);
-  file.put(static_cast<char>(byte ^ 1));
 }
 
 // Wherever a byte is changed: in parts that one rank reads alone, headers and the manifest.

@@ -56,6 +56,7 @@ const std::vector<Choice> kMethods{
 const std::vector<Choice> kObjectives{{"next_token", {"objective=next_token"}},
                                       {"dpo", {"objective=dpo", "packing=false"}},
                                       {"orpo", {"objective=orpo", "packing=false"}},
+                                      {"simpo", {"objective=simpo", "packing=false"}},
                                       {"kto", {"objective=kto", "packing=false"}}};
 
 struct Strategy {
@@ -162,7 +163,7 @@ class Composition : public ::testing::TestWithParam<Case> {
           "\n";
     }
     folder_->write("next_token.jsonl", texts);
-    for (const char* name : {"dpo.jsonl", "orpo.jsonl"}) folder_->write(name, pairs);
+    for (const char* name : {"dpo.jsonl", "orpo.jsonl", "simpo.jsonl"}) folder_->write(name, pairs);
     folder_->write("kto.jsonl", labels);
   }
 

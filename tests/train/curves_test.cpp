@@ -1,20 +1,23 @@
 // Twenty steps of LoRA, of prompts, and of all weights or some, with AdamW, Lion, Adafactor and
 // Muon, against PEFT, PyTorch, transformers and bitsandbytes, loss and gradient norm within 1e-3,
-// or within what the golden says; in fp16 with PyTorch's GradScaler, the scale the same; and
-// learning rates against transformers' schedules.
+// or within what the golden says; with smoothed labels and noise on embeddings; in fp16 with
+// PyTorch's GradScaler, the scale the same; and learning rates against transformers' schedules.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "formats/adapter/peft_adapter.h"
 #include "formats/recipe/recipe.h"
 #include "golden_case.h"
 #include "plan/spec/frozen_weights.h"
 #include "plan/spec/spec.h"
+#include "program/ir/tensor_names.h"
 #include "train/lr_schedule.h"
 
 namespace snug::test {
@@ -66,9 +69,12 @@ plan::TrainingSpec curve_spec(const Json& settings) {
   update.epsilon = settings.value("adam_epsilon", update.epsilon);
   update.decay_rate = settings.value("decay_rate", update.decay_rate);
   update.clip_threshold = settings.value("clip_threshold", update.clip_threshold);
+  update.ema_decay = settings.value("ema_decay", 0.0);
   update.lora_b_rate = settings.value("loraplus_lr_ratio", update.lora_b_rate);
   update.muon.momentum = settings.value("muon_momentum", update.muon.momentum);
   update.muon.steps = settings.value("ns_steps", update.muon.steps);
+  spec.objective.label_smoothing_factor = settings.value("label_smoothing_factor", 0.0);
+  spec.neftune_alpha = settings.value("neftune_noise_alpha", 0.0);
   if (is_fp16(settings))
     update.loss_scale = {.first = std::ldexp(1.0, settings["initial_scale_power"]),
                          .window = settings["loss_scale_window"]};
@@ -85,6 +91,32 @@ std::vector<double> doubles(const formats::SafetensorsFile& file, const std::str
   std::vector<double> values(static_cast<size_t>(tensor.bytes()) / sizeof(double));
   file.read(tensor, values.data());
   return values;
+}
+
+std::vector<float> values_of(runtime::Executor& executor, const std::string& tensor) {
+  const backends::Buffer& values = executor.tensor(tensor);
+  return {values.as<const float>(), values.as<const float>() + values.elements()};
+}
+
+// How far the average lies behind what was trained, whose place it then takes.
+void expect_average(const formats::SafetensorsFile& golden, const plan::Job& job,
+                    runtime::Executor& executor) {
+  std::vector<std::vector<float>> trained;
+  for (const program::Tensor& tensor : job.trainables)
+    trained.push_back(values_of(executor, tensor.name));
+  executor.run(program::ProgramName::average);
+  for (size_t i = 0; i < trained.size(); ++i) {
+    const std::string& name = job.trainables[i].name;
+    const std::vector<float> average = values_of(executor, name);
+    EXPECT_EQ(average, values_of(executor, program::average_name(name))) << name;
+    double squares = 0;
+    for (size_t k = 0; k < average.size(); ++k) {
+      const double lag = double{trained[i][k]} - average[k];
+      squares += lag * lag;
+    }
+    const double expected = doubles(golden, "average_lag." + formats::adapter_key(name)).front();
+    EXPECT_NEAR(std::sqrt(squares), expected, 1e-3 * expected) << name;
+  }
 }
 
 void follow(const std::string& backend, const std::string& name) {
@@ -112,6 +144,7 @@ void follow(const std::string& backend, const std::string& name) {
   auto& executor = loaded.executor();
   const double balance = spec.model.router_loss_factor();
   const double tolerance = settings.value("tolerance", 1e-3);
+  if (spec.update.ema_decay > 0) executor.run(program::ProgramName::initialise);
   if (balance > 0)
     executor.set_input("inverse_document_tokens",
                        1.0F / static_cast<float>(micro_tokens * spec.accumulation));
@@ -124,6 +157,9 @@ void follow(const std::string& backend, const std::string& name) {
       const int64_t index = step * spec.accumulation + micro;
       loaded.put_batch(program, slice(ids, index, micro_tokens),
                        slice(targets, index, micro_tokens));
+      if (executor.has("random"))
+        executor.set_input("random", std::array{static_cast<int32_t>(step + 1),
+                                                static_cast<int32_t>(micro * spec.rows)});
       if (has_encoder)
         loaded.put_encoder_batch(
             program,
@@ -146,6 +182,7 @@ void follow(const std::string& backend, const std::string& name) {
     EXPECT_NEAR(executor.result<float>("gradient_norm"), norms[at], tolerance * norms[at])
         << "step " << step;
   }
+  if (spec.update.ema_decay > 0) expect_average(golden, executor.job(), executor);
 }
 
 // In fp16 PyTorch rounds gradients of weights too. Tolerances are some three times what its own
@@ -224,15 +261,15 @@ INSTANTIATE_TEST_SUITE_P(All, Fp16Curves,
 
 INSTANTIATE_TEST_SUITE_P(
     All, Curves,
-    ::testing::Combine(::testing::ValuesIn(golden_backends()),
-                       ::testing::Values("curve_lora", "curve_lora_accumulated", "curve_qlora",
-                                         "curve_full", "curve_full_accumulated",
-                                         "curve_full_frozen", "curve_lora_lion",
-                                         "curve_lora_adafactor", "curve_full_lion",
-                                         "curve_full_adafactor", "curve_lora_muon",
-                                         "curve_loraplus", "curve_full_muon", "curve_dora",
-                                         "curve_prompt", "curve_prompt_v2",
-                                         "curve_mixtral_balanced", "curve_qwen3_moe_balanced")),
+    ::testing::Combine(
+        ::testing::ValuesIn(golden_backends()),
+        ::testing::Values("curve_lora", "curve_lora_accumulated", "curve_qlora", "curve_full",
+                          "curve_full_accumulated", "curve_full_frozen", "curve_lora_lion",
+                          "curve_lora_adafactor", "curve_full_lion", "curve_full_adafactor",
+                          "curve_lora_muon", "curve_loraplus", "curve_ema", "curve_full_muon",
+                          "curve_dora", "curve_prompt", "curve_prompt_v2", "curve_smoothed",
+                          "curve_smoothed_gemma2", "curve_noisy", "curve_noisy_gemma",
+                          "curve_mixtral_balanced", "curve_qwen3_moe_balanced")),
     name_of);
 
 // All weights and LoRA of each; of two mixtures all weights alone.

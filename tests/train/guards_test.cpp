@@ -150,8 +150,9 @@ TEST(Guards, AreNamedByTheRecipe) {
 
 // Every objective says which are faults of it.
 TEST(Guards, AreAColumnOfTheObjectives) {
-  for (const formats::Objective kind : {formats::Objective::next_token, formats::Objective::dpo,
-                                        formats::Objective::orpo, formats::Objective::kto})
+  for (const formats::Objective kind :
+       {formats::Objective::next_token, formats::Objective::dpo, formats::Objective::orpo,
+        formats::Objective::kto, formats::Objective::simpo})
     EXPECT_TRUE(methods::objective_of(kind).guards.has(Guard::not_finite));
   const GuardSet some{Guard::not_finite, Guard::zero_loss};
   EXPECT_FALSE(some.both({Guard::not_finite}).has(Guard::zero_loss));

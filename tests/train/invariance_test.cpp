@@ -34,6 +34,7 @@ std::vector<std::vector<float>> step_gradients(int64_t rows, double dropout,
   spec.accumulation = kRows / rows;
   spec.recompute = modes;
   spec.lora.dropout = dropout;
+  spec.neftune_alpha = 20 * dropout;  // drawn by the same rule
   spec.lora.row_tokens = kRowTokens;
   spec.lora.seed = 11;
   LoadedCase loaded("cpu", golden_folder("grouped_tied/model"),

@@ -27,6 +27,10 @@ class PairsCase {
     std::ifstream stream(folder_ + "/settings.json");
     settings_ = nlohmann::json::parse(stream);
     spec.objective.beta = settings_["beta"];
+    spec.objective.simpo_gamma = settings_.value("simpo_gamma", 0.0);
+    // Losses of dpo have another one each.
+    if (settings_.contains("label_smoothing"))
+      spec.objective.label_smoothing = settings_["label_smoothing"];
     spec.objective.desirable_weight = settings_.value("desirable_weight", 1.0);
     spec.objective.undesirable_weight = settings_.value("undesirable_weight", 1.0);
     spec.compute = program::DType::f32;
@@ -48,6 +52,12 @@ class PairsCase {
     set_scales();
     for (int64_t micro = 0; micro < loaded_->spec().accumulation; ++micro)
       run(micro == 0 ? ProgramName::micro_first : ProgramName::micro_next, micro);
+  }
+  // The update of AdamW after run_step().
+  void update(int32_t step) {
+    executor().set_input("learning_rate", settings_["learning_rate"].get<float>());
+    executor().set_input("step", step);
+    executor().run(ProgramName::update);
   }
   void run_evaluation() {
     set_scales();
@@ -200,8 +210,10 @@ plan::TrainingSpec spec_with(ReferenceModel reference) {
 
 // Every objective with every reference that it has.
 std::vector<plan::TrainingSpec> all_specs() {
-  return {spec_with(ReferenceModel::adapter_off), spec_with(ReferenceModel::kept),
+  return {spec_with(ReferenceModel::adapter_off),
+          spec_with(ReferenceModel::kept),
           spec_of(ObjectiveKind::orpo, ReferenceModel::none),
+          spec_of(ObjectiveKind::simpo, ReferenceModel::none),
           spec_of(ObjectiveKind::kto, ReferenceModel::adapter_off),
           spec_of(ObjectiveKind::kto, ReferenceModel::kept)};
 }
@@ -261,6 +273,22 @@ TEST_P(Preference, AHeadThatTrainsHasTrlsGradient) {
       expect(spec_of(ObjectiveKind::orpo, ReferenceModel::none), "orpo_full");
       expect(spec_with(ReferenceModel::kept), "dpo_full");
     }
+}
+
+// Twenty steps on the same pairs.
+TEST_P(Preference, TheCurveOfSimpoIsTrls) {
+  PairsCase pairs(GetParam(), spec_of(ObjectiveKind::simpo, ReferenceModel::none));
+  const auto losses = floats(pairs.golden(), "curve.loss");
+  const auto norms = floats(pairs.golden(), "curve.grad_norm");
+  ASSERT_EQ(losses.size(), 20U);
+  for (size_t step = 0; step < losses.size(); ++step) {
+    pairs.run_step();
+    pairs.update(static_cast<int32_t>(step + 1));
+    EXPECT_NEAR(pairs.executor().result<float>("loss"), losses[step], 1e-3 * losses[step]) << step;
+    EXPECT_NEAR(pairs.executor().result<float>("gradient_norm"), norms[step], 1e-3 * norms[step])
+        << step;
+  }
+  EXPECT_LT(losses.back(), 0.5F * losses.front());
 }
 
 // A divergence below 0 is none.

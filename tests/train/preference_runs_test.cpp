@@ -259,8 +259,9 @@ TEST_F(PreferenceRuns, refuse_what_does_not_go_with_pairs) {
   EXPECT_NE(refusal("lora_dropout=0.1").find("lora_dropout=0"), std::string::npos);
   EXPECT_NE(refusal("train_on_prompt=true").find("compares answers"), std::string::npos);
   EXPECT_NE(refusal("data_format=alpaca").find("chosen and rejected"), std::string::npos);
-  EXPECT_NE(refusal("data=examples/wordnet/train.jsonl").find("objective=dpo and orpo learn from"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal("data=examples/wordnet/train.jsonl").find("objective=dpo, orpo and simpo learn from"),
+      std::string::npos);
   // As many as the model has positions.
   EXPECT_NE(refusal("max_length=auto").find("max_length=512"), std::string::npos);
   EXPECT_NE(refusal("max_segments=3").find("multiple of 2"), std::string::npos);
@@ -320,7 +321,13 @@ TEST_F(PreferenceRuns, learn_the_odds_of_answers) {
             std::string::npos);
   EXPECT_NE(refusal("objective=orpo precompute_ref_log_probs=true").find("key of objective=dpo"),
             std::string::npos);
-  EXPECT_NE(refusal("objective=orpo data=examples/wordnet/train.jsonl").find("dpo and orpo learn"),
+  EXPECT_NE(
+      refusal("objective=orpo data=examples/wordnet/train.jsonl").find("orpo and simpo learn"),
+      std::string::npos);
+  EXPECT_NE(refusal("simpo_gamma=1").find("is a key of objective=simpo"), std::string::npos);
+  EXPECT_NE(refusal("objective=simpo loss_type=hinge").find("key of objective=dpo"),
+            std::string::npos);
+  EXPECT_NE(refusal("label_smoothing_factor=0.1").find("is a key of objective=next_token"),
             std::string::npos);
   EXPECT_NE(refusal("objective=orpo lora_dropout=0.1").find("lora_dropout=0"), std::string::npos);
 }

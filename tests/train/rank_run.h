@@ -97,7 +97,10 @@ inline void run_rank(const std::vector<std::string>& words, const comm::Mesh& me
   run.device_bytes = job.layout.spaces[static_cast<size_t>(program::Space::device)].arena_bytes;
   runtime::Executor executor(job, *backend, &mesh);
   runtime::random_weights(model.config, executor);
-  if (spec.is_adapted()) runtime::initialise_adapter(executor);
+  if (spec.is_adapted())
+    runtime::initialise_adapter(executor);
+  else
+    runtime::initialise(executor);
   if (spec.objective.reference == methods::ReferenceModel::kept)
     make_reference({}, spec, data, executor);
   executor.run(program::ProgramName::prepare);
@@ -134,6 +137,7 @@ inline void run_rank(const std::vector<std::string>& words, const comm::Mesh& me
                                 values.as<const float>() + values.elements());
     }
   }
+  if (spec.update.ema_decay > 0) executor.run(program::ProgramName::average);
   backend->synchronise();
   run.sent_bytes[static_cast<size_t>(mesh.rank())] = detail::sent_to(mesh) - sent_before;
   for (const program::Tensor& trainable : job.trainables) {

@@ -128,6 +128,9 @@ std::vector<Case> cases() {
   }
   add("full_adafactor_ddp", {"method=full", "optim=adafactor", "strategy=ddp"}, 3);
   all.back().is_coded = true;
+  for (const char* strategy : {"zero1", "full_shard"})
+    add(fmt::format("full_average_{}", strategy),
+        {"method=full", "ema_decay=0.5", fmt::format("strategy={}", strategy)}, 2);
   add("full_in_backward_full_shard",
       {"method=full", "strategy=full_shard", "optim_in_backward=true", "max_grad_norm=0"}, 2);
   add("full_in_backward_zero1",

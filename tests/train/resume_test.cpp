@@ -84,7 +84,7 @@ TEST(Resume, QloraEndsWithTheSameBits) {
 }
 
 TEST(Resume, AnEmbeddingsAdapterEndsWithTheSameBits) {
-  expect_same_end({"method=lora", "target_modules=embed_tokens,q_proj"},
+  expect_same_end({"method=lora", "target_modules=embed_tokens,q_proj", "ema_decay=0.8"},
                   "adapter/adapter_model.safetensors");
 }
 
@@ -95,7 +95,7 @@ TEST(Resume, FullEndsWithTheSameBits) {
 
 TEST(Resume, FullWithAllOnTheHostEndsWithTheSameBits) {
   expect_same_end({"method=full", "offload_params=true", "offload_optimizer=auto",
-                   "offload_threshold=0", "lora_dropout=0"},
+                   "offload_threshold=0", "lora_dropout=0", "ema_decay=0.8"},
                   "model/model.safetensors");
 }
 
@@ -179,11 +179,12 @@ TEST(Resume, OtherFrozenModulesAreRefused) {
   EXPECT_EQ(same.exit_code, 0) << same.output();
 }
 
+// With the optimizer's state, whatever checkpoints have otherwise.
 TEST(Resume, ASignalSavesACheckpoint) {
   const testing::TemporaryFolder folder;
   const fs::path output = folder.path() / "run";
-  const pid_t process =
-      start_snug(words(output, {"method=lora", "max_steps=100000"}), folder.path());
+  const pid_t process = start_snug(
+      words(output, {"method=lora", "max_steps=100000", "save_only_model=true"}), folder.path());
   while (!fs::exists(output / "checkpoint-4"))
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   ::kill(process, SIGTERM);

@@ -123,6 +123,42 @@ TEST_F(WatchedRuns, TheResultIsTheModelOfTheBestCheckpoint) {
             runtime::read_checkpoint_state(path("whole/checkpoint-8")).history);
 }
 
+// Without the optimizer's state: the same result, nothing to resume from, and what to do instead.
+TEST_F(WatchedRuns, CheckpointsOfTheModelAloneGiveTheSameResult) {
+  const std::string best = std::string(kEach) + "load_best_model_at_end=true save_total_limit=1 ";
+  const std::string alone = best + "save_only_model=true ";
+  for (const std::string method : {"lora", "full"}) {
+    const auto with = [&](const char* name) { return std::string(name) + "_" + method; };
+    const std::string words = "method=" + method + " ";
+    ASSERT_EQ(run(with("whole"), words + best + "max_steps=8"), 0);
+    ASSERT_EQ(run(with("alone"), words + alone + "max_steps=8"), 0);
+    const int64_t step = best_step(with("alone"));
+    ASSERT_LT(step, 8);
+    EXPECT_EQ(checkpoints(with("alone")), (Steps{step, 8})) << "the best and the last stay";
+    const std::string file =
+        method == "full" ? "model/model.safetensors" : "adapter/adapter_model.safetensors";
+    EXPECT_EQ(base::read_text_file(path(with("alone")) / file),
+              base::read_text_file(path(with("whole")) / file));
+    EXPECT_FALSE(
+        std::filesystem::exists(path(with("alone")) / "checkpoint-8" / "optimizer.safetensors"));
+    for (const char* from : {"auto", "PATH"}) {
+      const std::string place =
+          from == std::string("auto") ? from : (path(with("alone")) / "checkpoint-8").string();
+      const base::UserError error =
+          failure_of(with("alone"), words + alone + "max_steps=9 resume_from_checkpoint=" + place);
+      EXPECT_TRUE(testing::contains(error.what(), "holds the model alone (save_only_model)"));
+      EXPECT_TRUE(
+          testing::contains(error.what(), (method == "full" ? "model=" : "adapter=") +
+                                              (path(with("alone")) / "checkpoint-8").string()))
+          << error.what();
+    }
+  }
+  // Its weights are a start for another run, as the error says.
+  EXPECT_EQ(run("next", "max_steps=1 guards=none adapter=" +
+                            (path("alone_lora") / "checkpoint-8").string()),
+            0);
+}
+
 // Each checkpoint is evaluated where the best is asked for, whatever the interval.
 TEST_F(WatchedRuns, StrategiesSayWhenIsSavedAndEvaluated) {
   const std::string rate = "learning_rate=0.01 guards=none max_steps=7 ";

@@ -34,6 +34,9 @@ struct AnswerPair {
   constexpr T chosen_score() const { return (chosen - reference_chosen) / chosen_tokens; }
   constexpr T rejected_score() const { return (rejected - reference_rejected) / rejected_tokens; }
 
+  // The pair as it is measured where no model is compared with: what the loss compares, alone.
+  constexpr AnswerPair compared() const { return {chosen_score(), rejected_score(), T{0}, T{0}}; }
+
   constexpr T chosen_reward(T beta) const { return beta * (chosen - reference_chosen); }
   constexpr T rejected_reward(T beta) const { return beta * (rejected - reference_rejected); }
   constexpr T margin(T beta) const {

@@ -2,9 +2,10 @@
 //
 //   c, r = log-probability under the trained model minus that under the reference model, of what
 //          was chosen and of what was rejected, where a loss compares means divided by the tokens
-//   m = beta (c - r), s = sigmoid, l = log sigmoid, e = label_smoothing
+//   m = beta (c - r) - target_margin, s = sigmoid, l = log sigmoid, e = label_smoothing
 //
-//   sigmoid, sigmoid_norm  -(1 - e) l(m) - e l(-m)     Rafailov et al. 2023; e: Mitchell 2023
+//   sigmoid, sigmoid_norm  -(1 - e) l(m) - e l(-m)     Rafailov et al. 2023; e: Mitchell 2023;
+//                                                      target_margin: Meng et al. 2024
 //   hinge                  max(0, 1 - m)               Zhao et al. 2023
 //   ipo                    (c - r - 1 / (2 beta))^2    Azar et al. 2023
 //   exo_pair               s(m) (l(m) - log(1 - e)) + s(-m) (l(-m) - log e)   Ji et al. 2024
@@ -28,6 +29,7 @@ struct PreferenceLossOptions {
   base::PreferenceLoss form;
   T beta;
   T smoothing;
+  T target_margin = T{0};
 };
 
 // The loss of a pair, and its derivatives with respect to c and r.
@@ -87,7 +89,7 @@ template <typename T>
 constexpr PairLoss<T> pair_loss(const PreferenceLossOptions<T>& options, T c, T r) {
   using base::PreferenceLoss;
   const T beta = options.beta;
-  const T m = beta * (c - r);
+  const T m = beta * (c - r) - options.target_margin;
   const T half = T{1} / T{2};
   const T target = half / beta;
   switch (options.form) {

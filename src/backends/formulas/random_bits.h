@@ -6,8 +6,9 @@
 //   key = first two words of philox({step, site, first_row, purpose}, {low(seed), high(seed)})
 //
 // where `step` and `first_row` are the two elements of the operation's `random` tensor (AdamW: its
-// step, and first_row 0; Dropout: first_row 0 here, since it is part of the row below), and purpose
-// is 1 for dropout and 2 for rounding. Integers are used as their two's complement bits.
+// step, and first_row 0; Dropout and AddNoise: first_row 0 here, since it is part of the row
+// below), and purpose is 1 for dropout, 2 for rounding and 3 for noise. Integers are used as their
+// two's complement bits.
 //
 // Elements are divided into blocks of 16 philox calls, one per lane, so that sixteen (or eight, or
 // four) adjacent elements of a vector use the same word of as many calls, and no shuffle is needed:
@@ -17,6 +18,7 @@
 //     and is kept when that word >= dropout_threshold(probability); a kept value is multiplied by
 //     dropout_scale(probability). row = first_row + token / row_length: its number in the step;
 //     position = token % row_length.
+//   noise: column c takes the same word as in dropout, of its own key; it is noise_unit(word).
 //   rounding: 128 elements per block. With k = e % 128 / 16, element e (its row-major index) takes
 //     the lower half of word k / 2 if k is even, the upper if odd, of
 //     philox({low(g), high(g), plane, 0}, key), g = e / 128 * 16 + e % 16
@@ -34,7 +36,7 @@
 
 namespace snug::backends {
 
-enum class RandomPurpose : uint32_t { dropout = 1, rounding = 2 };
+enum class RandomPurpose : uint32_t { dropout = 1, rounding = 2, noise = 3 };
 
 inline constexpr int64_t kDropoutBlock = 64;
 inline constexpr int64_t kRoundingBlock = 128;
@@ -63,6 +65,17 @@ constexpr base::PhiloxKey dropout_key(RandomSource source) {
   source.first_row = 0;
   return stream_key(source, RandomPurpose::dropout);
 }
+// The key of noise, likewise.
+constexpr base::PhiloxKey noise_key(RandomSource source) {
+  source.first_row = 0;
+  return stream_key(source, RandomPurpose::noise);
+}
+
+// The number from [-1, 1) that a word stands for: its upper 23 bits are the mantissa of a float
+// from [2, 4), from which 3 is taken without rounding.
+constexpr float noise_unit(uint32_t word) {
+  return std::bit_cast<float>(0x40000000U | word >> 9) - 3.0F;
+}
 
 // Elements whose words are below it are dropped. Requires 0 <= probability < 1.
 constexpr uint32_t dropout_threshold(float probability) {
@@ -71,7 +84,8 @@ constexpr uint32_t dropout_threshold(float probability) {
 
 constexpr float dropout_scale(float probability) { return 1.0F / (1.0F - probability); }
 
-// The word that decides for one element. `row` is the number of its row in the step.
+// The word that decides for one element of a dropout or of noise. `row` is the number of its row in
+// the step.
 constexpr uint32_t dropout_word(base::PhiloxKey key, uint32_t row, uint32_t position,
                                 int64_t column) {
   const int64_t call = column / kDropoutBlock * kRandomLanes + column % kRandomLanes;

@@ -31,6 +31,18 @@ LogSum<T> log_sum_exp(const Floats<T>& logits, int64_t t) {
   return {largest, std::log(sum)};
 }
 
+// What stands for the target's logit in the loss of a row: with smoothing e it is (1 - e) of that
+// logit and e of the mean of all.
+template <typename T>
+T smoothed_logit(const Floats<T>& logits, int64_t t, int64_t target, T smoothing) {
+  const T logit = logits.at(t, target);
+  if (smoothing == T{0}) return logit;
+  T sum = 0;
+  for (int64_t j = 0; j < logits.columns(); ++j) sum += logits.at(t, j);
+  const T mean = sum / static_cast<T>(logits.columns());
+  return (T{1} - smoothing) * logit + smoothing * mean;
+}
+
 template <typename T>
 int64_t checked_target(const Floats<T>& logits, int64_t target) {
   SNUG_CHECK(target < logits.columns(), "target {} of {}", target, logits.columns());
@@ -102,7 +114,7 @@ void plain_loss(const Loss& loss, const LossOperands<Buffer>& operands, const Wh
   if (loss.softcap > 0) run_step<T>(program::Softcap{loss.softcap}, {&logits, 1}, {&logits, 1});
   const Buffer inputs[]{logits, operands.targets, operands.inverse_tokens};
   const Buffer outputs[]{operands.losses, operands.loss};
-  run_step<T>(program::CrossEntropy{}, inputs, outputs);
+  run_step<T>(program::CrossEntropy{loss.smoothing}, inputs, outputs);
 }
 
 // The weight of each token in the loss: one number for all, or one per token.
@@ -117,7 +129,7 @@ class TokenFactors {
 };
 
 template <typename T>
-void run(const program::CrossEntropy&, const Invocation& invocation) {
+void run(const program::CrossEntropy& cross, const Invocation& invocation) {
   const Floats<T> logits(invocation[program::CrossEntropy::kLogits]);
   const Integers targets(invocation[program::CrossEntropy::kTargets]);
   const Floats<T> losses(invocation[program::CrossEntropy::kLosses]);
@@ -129,7 +141,8 @@ void run(const program::CrossEntropy&, const Invocation& invocation) {
     if (targets[t] >= 0) {
       const LogSum<T> total = log_sum_exp(logits, t);
       const int64_t target = checked_target(logits, targets[t]);
-      loss = total.log_rest - (logits.at(t, target) - total.largest);
+      const T logit = smoothed_logit(logits, t, target, static_cast<T>(cross.smoothing));
+      loss = total.log_rest - (logit - total.largest);
     }
     losses.set(t, loss);
     sum += loss * factors[t];
@@ -138,11 +151,13 @@ void run(const program::CrossEntropy&, const Invocation& invocation) {
 }
 
 template <typename T>
-void run(const program::CrossEntropyGrad&, const Invocation& invocation) {
+void run(const program::CrossEntropyGrad& grad, const Invocation& invocation) {
   const Floats<T> logits(invocation[program::CrossEntropyGrad::kLogits]);
   const Integers targets(invocation[program::CrossEntropyGrad::kTargets]);
   const TokenFactors<T> factors(invocation[program::CrossEntropyGrad::kInverseTokens]);
   const Floats<T> dlogits(invocation[program::CrossEntropyGrad::kDLogits]);
+  const auto smoothing = static_cast<T>(grad.smoothing);
+  const T share_of_all = smoothing / static_cast<T>(logits.columns());
   note_rows(invocation, program::CrossEntropyGrad::kTargets);
   for (int64_t t = 0; t < logits.rows(); ++t) {
     if (targets[t] < 0) {
@@ -153,7 +168,8 @@ void run(const program::CrossEntropyGrad&, const Invocation& invocation) {
     const int64_t target = checked_target(logits, targets[t]);
     for (int64_t j = 0; j < logits.columns(); ++j) {
       const T softmax = std::exp(logits.at(t, j) - total.largest - total.log_rest);
-      dlogits.set(t, j, (j == target ? softmax - T{1} : softmax) * factors[t]);
+      const T wanted = share_of_all + (j == target ? T{1} - smoothing : T{0});
+      dlogits.set(t, j, (softmax - wanted) * factors[t]);
     }
   }
 }
@@ -172,7 +188,7 @@ void run(const program::LinearCrossEntropyTrain& train, const Invocation& invoca
   const Buffer& logits = whole.logits;
   const Buffer& dlogits = whole.gradients;
   const Buffer loss_inputs[]{logits, operands.targets, operands.inverse_tokens};
-  run_step<T>(program::CrossEntropyGrad{}, loss_inputs, {&dlogits, 1});
+  run_step<T>(program::CrossEntropyGrad{train.smoothing}, loss_inputs, {&dlogits, 1});
   if (train.softcap > 0) {
     const Buffer cap_inputs[]{dlogits, logits};
     run_step<T>(program::SoftcapGrad{train.softcap}, cap_inputs, {&dlogits, 1});

@@ -18,18 +18,19 @@ template <typename T, typename Struct>
 class Pairs {
  public:
   Pairs(const Struct& dpo, const Invocation& invocation)
-      : dpo_(dpo),
-        policy_(invocation[Struct::kPolicy]),
-        reference_(invocation[Struct::kReference]),
-        bounds_(invocation[Struct::kBounds]) {
+      : dpo_(dpo), policy_(invocation[Struct::kPolicy]), bounds_(invocation[Struct::kBounds]) {
+    if (dpo.reference) reference_.emplace(invocation[Struct::kReference]);
     if (dpo.means) answers_.emplace(invocation[Struct::kAnswers]);
   }
 
   int64_t count() const { return policy_.count() / 2; }
   bool is_there(int64_t pair) const { return bounds_[4 * pair] < bounds_[4 * pair + 1]; }
   AnswerPair<T> at(int64_t pair) const {
-    AnswerPair<T> found{policy_[2 * pair], policy_[2 * pair + 1], reference_[2 * pair],
-                        reference_[2 * pair + 1]};
+    AnswerPair<T> found{policy_[2 * pair], policy_[2 * pair + 1], T{0}, T{0}};
+    if (reference_) {
+      found.reference_chosen = (*reference_)[2 * pair];
+      found.reference_rejected = (*reference_)[2 * pair + 1];
+    }
     if (answers_) {
       found.chosen_tokens = tokens(2 * pair);
       found.rejected_tokens = tokens(2 * pair + 1);
@@ -38,9 +39,9 @@ class Pairs {
   }
   PairLoss<T> loss(int64_t pair) const {
     const AnswerPair<T> found = at(pair);
-    return pair_loss<T>(
-        {dpo_.form, static_cast<T>(dpo_.beta), static_cast<T>(dpo_.label_smoothing)},
-        found.chosen_score(), found.rejected_score());
+    return pair_loss<T>({dpo_.form, static_cast<T>(dpo_.beta), static_cast<T>(dpo_.label_smoothing),
+                         static_cast<T>(dpo_.target_margin)},
+                        found.chosen_score(), found.rejected_score());
   }
 
  private:
@@ -51,7 +52,7 @@ class Pairs {
 
   const Struct& dpo_;
   Floats<T> policy_;
-  Floats<T> reference_;
+  std::optional<Floats<T>> reference_;
   Integers bounds_;
   std::optional<Integers> answers_;
 };
@@ -64,7 +65,7 @@ void run(const Dpo& dpo, const Invocation& invocation) {
   T loss = 0;
   for (int64_t p = 0; p < pairs.count(); ++p) {
     if (!pairs.is_there(p)) continue;
-    const AnswerPair<T> pair = pairs.at(p);
+    const AnswerPair<T> pair = dpo.reference ? pairs.at(p) : pairs.at(p).compared();
     const T margin = pair.margin(beta);
     loss += pairs.loss(p).value;
     const std::array<T, program::kPreferenceMeasures.size()> measures{pair.chosen_reward(beta),

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/json.h"
@@ -54,26 +55,44 @@ void add_licence(const fs::path& folder, formats::Metadata& metadata) {
   if (!card.languages.empty()) metadata.set("general.languages", card.languages);
 }
 
+// Settings of sampling, by their names in generation_config.json and in GGUF.
+constexpr const char* kTopKSetting = "top_k";
+constexpr const char* kTopKKey = "general.sampling.top_k";
+constexpr std::array kSamplingNumbers{
+    std::pair("top_p", "general.sampling.top_p"), std::pair("min_p", "general.sampling.min_p"),
+    std::pair("temperature", "general.sampling.temp"),
+    std::pair("repetition_penalty", "general.sampling.penalty_repeat")};
+
 // How the model's makers draw tokens, which llama.cpp takes for its defaults.
 void add_sampling(const fs::path& folder, formats::Metadata& metadata) {
   std::error_code error;
   if (!fs::exists(folder / "generation_config.json", error)) return;
   const nlohmann::json config = base::read_json_file(folder / "generation_config.json");
-  constexpr std::array kNumbers{std::pair("top_p", "general.sampling.top_p"),
-                                std::pair("min_p", "general.sampling.min_p"),
-                                std::pair("temperature", "general.sampling.temp"),
-                                std::pair("repetition_penalty", "general.sampling.penalty_repeat")};
   const auto number = [&](const char* key) {
     const auto found = config.find(key);
     return found != config.end() && found->is_number() ? &*found : nullptr;
   };
-  if (const auto* top_k = number("top_k"))
-    metadata.set("general.sampling.top_k", top_k->get<int32_t>());
-  for (const auto& [key, name] : kNumbers)
+  if (const auto* top_k = number(kTopKSetting)) metadata.set(kTopKKey, top_k->get<int32_t>());
+  for (const auto& [key, name] : kSamplingNumbers)
     if (const auto* value = number(key)) metadata.set(name, value->get<float>());
 }
 
 }  // namespace
+
+// A float becomes the number that it is written as: 0.6, and not 0.60000002.
+nlohmann::json sampling_settings(const formats::Metadata& metadata) {
+  nlohmann::json settings = nlohmann::json::object();
+  if (const auto* value = metadata.find(kTopKKey))
+    if (const auto* top_k = std::get_if<int32_t>(value)) settings[kTopKSetting] = *top_k;
+  for (const auto& [key, name] : kSamplingNumbers)
+    if (const auto* value = metadata.find(name))
+      if (const auto* number = std::get_if<float>(value))
+        settings[key] = std::stod(fmt::format("{}", *number));
+  const bool has_penalty = settings.contains("repetition_penalty");
+  const bool is_drawn = settings.size() > (has_penalty ? 1U : 0U);
+  if (is_drawn) settings["do_sample"] = true;
+  return settings;
+}
 
 std::string size_label(const GgufModel& model) {
   double shared = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "formats/gguf/metadata.h"
@@ -14,6 +15,9 @@ namespace snug::convert {
 // be empty.
 void add_general_keys(const models::GgufModel& model, const std::string& name,
                       const std::filesystem::path& folder, formats::Metadata& metadata);
+
+// The settings of sampling of a file, as generation_config.json has them; empty where it has none.
+nlohmann::json sampling_settings(const formats::Metadata& metadata);
 
 // "Smol Llama 1B" for "smol-llama-1B".
 std::string title_of(const std::string& name);

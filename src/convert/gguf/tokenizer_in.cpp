@@ -10,6 +10,7 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "convert/gguf/general_keys.h"
 #include "convert/gguf/gguf_tokenizer.h"
 #include "convert/gguf/known_ends.h"
 #include "convert/gguf/missing_rule.h"
@@ -148,7 +149,9 @@ void write_tokenizer(const formats::Metadata& metadata, const fs::path& folder) 
   text::Tokenizer::from_text(text, config.dump(), "the tokenizer of the GGUF file");
   base::write_file_atomically(folder / "tokenizer.json", text + "\n");
   write_json_file(folder / "tokenizer_config.json", config);
-  write_json_file(folder / "generation_config.json", generation_config_of(tokenizer));
+  json generation = generation_config_of(tokenizer);
+  generation.update(sampling_settings(metadata));
+  write_json_file(folder / "generation_config.json", generation);
   write_templates(tokenizer, folder);
 }
 

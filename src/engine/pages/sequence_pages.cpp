@@ -37,8 +37,7 @@ const SequencePages::Table& SequencePages::table_of(int64_t sequence, int64_t gr
 bool SequencePages::can_ever_enter(const models::SequenceGrowth& growth) const {
   return growth.tokens <= shape_.sequence_tokens &&
          std::all_of(shape_.groups.begin(), shape_.groups.end(), [&](const PageGroup& group) {
-           return models::most_pages(group.window, {shape_.page_tokens, shape_.chunk_tokens},
-                                     growth) <= group.pages;
+           return models::most_pages(group.window, page_sizes(), growth) <= group.pages;
          });
 }
 
@@ -95,8 +94,7 @@ std::optional<int64_t> SequencePages::enter(int64_t sequence, const EnteringSequ
     Table& table = tables[g];
     table.pages = std::move(known.tables[g]);
     table.first = std::count(table.pages.begin(), table.pages.end(), kNoPage);
-    table.promised = models::most_pages(shape_.groups[g].window,
-                                        {shape_.page_tokens, shape_.chunk_tokens}, growth);
+    table.promised = models::most_pages(shape_.groups[g].window, page_sizes(), growth);
     if (claimed(group) + claim_of(group, table.promised, table.pages) > pools_[g].pages())
       return std::nullopt;
   }
@@ -130,9 +128,8 @@ bool SequencePages::promise(int64_t sequence, int64_t tokens) {
   SNUG_CHECK(it.is_here, "no sequence {}", sequence);
   std::vector<int64_t> promised;
   for (size_t g = 0; g < pools_.size(); ++g) {
-    promised.push_back(models::most_pages(shape_.groups[g].window,
-                                          {shape_.page_tokens, shape_.chunk_tokens},
-                                          {it.prompt_tokens, tokens}));
+    promised.push_back(
+        models::most_pages(shape_.groups[g].window, page_sizes(), {it.prompt_tokens, tokens}));
     if (!has_room(static_cast<int64_t>(g), it.tables[g], promised.back())) return false;
   }
   for (size_t g = 0; g < pools_.size(); ++g)
@@ -168,6 +165,19 @@ void SequencePages::take_page(int64_t group, Table& table) {
     pool.forget(page);
   }
   table.pages.push_back(pool.take());
+}
+
+void SequencePages::shrink(int64_t sequence, int64_t tokens) {
+  Sequence& it = at(sequence);
+  SNUG_CHECK(it.is_here && tokens >= 0 && it.length + tokens <= it.end,
+             "sequence {} has {} tokens that are not written, and shrinks by {}", sequence,
+             it.end - it.length, tokens);
+  it.end -= tokens;
+  const int64_t pages = models::pages_of(it.end, shape_.page_tokens);
+  for (size_t g = 0; g < pools_.size(); ++g)
+    for (Table& table = it.tables[g]; std::ssize(table.pages) > pages; table.pages.pop_back())
+      pools_[g].release(table.pages.back());
+  if (it.entry) it.unshared.resize(it.unshared.size() - static_cast<size_t>(tokens));
 }
 
 void SequencePages::written(int64_t sequence) {

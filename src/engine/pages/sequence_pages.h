@@ -3,8 +3,9 @@
 //
 // A sequence's life: enter() with what of its beginning is known, then any number of times grow()
 // by some tokens, a run that writes their keys to slots() and reads key_bounds() through table(),
-// and written(); release() at any moment. Only whole pages are shared, and only after they are
-// written, so a page that is shared is never written and nothing has to be copied.
+// perhaps shrink() by some of these tokens, and written(); release() at any moment. Only whole
+// pages are shared, and only after they are written, so a page that is shared is never written and
+// nothing has to be copied.
 //
 // Everything follows from the order of the calls. Not thread-safe.
 #pragma once
@@ -26,6 +27,7 @@ struct PagesShape {
   int64_t sequences = 0;        // that there can be at one time
   int64_t sequence_tokens = 0;  // that one can have
   int64_t chunk_tokens = 0;     // by which one grows at most in a run
+  int64_t answer_tokens = 1;    // the same after its prompt has been read
   std::vector<PageGroup> groups;
 };
 
@@ -91,6 +93,10 @@ class SequencePages {
   // before must have been written.
   bool grow(int64_t sequence, std::span<const int32_t> ids);
 
+  // Forgets the last of the tokens that are not written yet, and gives back the pages that they
+  // alone have.
+  void shrink(int64_t sequence, int64_t tokens);
+
   // The keys of all tokens are in their pages now. Whole pages can be shared from here on, and what
   // no later token sees is given back.
   void written(int64_t sequence);
@@ -136,6 +142,9 @@ class SequencePages {
   const Sequence& at(int64_t sequence) const;
   Sequence& at(int64_t sequence);
   const Table& table_of(int64_t sequence, int64_t group) const;
+  models::PageSizes page_sizes() const {
+    return {shape_.page_tokens, shape_.chunk_tokens, shape_.answer_tokens};
+  }
   int64_t claimed(int64_t group) const;
   int64_t claim_of(int64_t group, int64_t promised, std::span<const PageId> known) const;
   bool has_room(int64_t group, const Table& table, int64_t needed) const;

@@ -54,6 +54,16 @@ FileChecksums checksums_of_file(const fs::path& path, const TensorChecksums& ten
   return result;
 }
 
+FileChecksums checksums_of_bytes(const fs::path& path, std::span<std::byte> buffer) {
+  FileChecksums result;
+  const base::File file = base::File::open_for_reading(path);
+  result.bytes = file.size();
+  result.pieces.reserve(static_cast<size_t>(base::checksum_pieces(result.bytes)));
+  read_pieces(file, result.bytes, buffer,
+              [&](size_t, uint64_t checksum) { result.pieces.push_back(checksum); });
+  return result;
+}
+
 namespace {
 
 std::vector<uint64_t> parse_pieces(const JsonObject& object, std::string_view key) {

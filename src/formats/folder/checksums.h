@@ -43,6 +43,8 @@ struct FolderChecksums {
 // other bytes are read through `buffer`, which needs at least base::kChecksumPieceBytes.
 FileChecksums checksums_of_file(const std::filesystem::path& path, const TensorChecksums& tensors,
                                 std::span<std::byte> buffer);
+// The checksums of all bytes of one file, whatever it holds. The buffer is as above.
+FileChecksums checksums_of_bytes(const std::filesystem::path& path, std::span<std::byte> buffer);
 // The checksums of every file of the folder. `tensors`: the checksums with which tensors were
 // written; all other bytes are read through `buffer`, which needs at least
 // base::kChecksumPieceBytes.

@@ -201,7 +201,7 @@ struct RefusedType {
   std::string_view why;
 };
 constexpr std::string_view kOtherObjective =
-    "it is of an objective that is not built; objective: dpo, orpo and kto are";
+    "it is of an objective that is not built; objective: dpo, orpo, kto and simpo are";
 constexpr std::string_view kOwnWords =
     "its words around a prompt are not built: write them as type: {field_instruction: NAME, "
     "field_output: NAME, format: TEXT, no_input_format: TEXT}, or leave type out where the fields "

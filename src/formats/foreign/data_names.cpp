@@ -115,7 +115,10 @@ HubWords take_hub_words(DataSides& sides) {
     words.usual_test = "validation";
   }
   const auto text = sides.take("dataset_text_field");
-  if (text && one_text(*text) != "text") sides.text_field = one_text(*text);
+  if (text && one_text(*text) == "text")
+    sides.note(*text, "the field text is read in any case");
+  else if (text)
+    sides.text_field = one_text(*text);
   return words;
 }
 

@@ -107,8 +107,8 @@ void take_counts(DataSides& sides) {
       for (DataSide* side : of) sides.config.mistakes.gather([&] { limit(sides, *side, *count); });
   };
   read("max_samples", {&sides.data, &sides.evaluation});
-  read("max_train_samples", {&sides.data});
-  read("max_eval_samples", {&sides.evaluation});
+  for (const char* key : {"max_train_samples", "max_train_examples"}) read(key, {&sides.data});
+  for (const char* key : {"max_eval_samples", "max_eval_examples"}) read(key, {&sides.evaluation});
 }
 
 void set_weights(DataSides& sides, const Written& said, const std::vector<std::string>& weights) {

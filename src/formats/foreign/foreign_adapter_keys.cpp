@@ -7,8 +7,9 @@ namespace {
 using base::word_of;
 
 constexpr std::string_view kMethodAdvice = "say method: full, lora or qlora";
-constexpr std::string_view kInitAdvice =
-    "A is drawn at random and B begins as 0; other beginnings of LoRA are not built";
+constexpr std::string_view kLlamaProAdvice =
+    "snug expand adds the layers and says which trainable_modules train them alone; take this out, "
+    "and say method: full and those modules";
 constexpr std::string_view kTargetsNote =
     "target_modules says which modules have an adapter; where it is not given, all linear layers "
     "have one, so name there those that are meant";
@@ -30,8 +31,8 @@ constexpr std::string_view kReferenceAdvice =
 constexpr std::string_view kLossPartAdvice =
     "this part of the loss is not built; leave it out, or 0";
 constexpr std::string_view kRewardsAdvice =
-    "rewards and generation while training are not built; objective: dpo, orpo and kto learn from "
-    "answers that are there";
+    "rewards and generation while training are not built; objective: dpo, orpo, kto and simpo "
+    "learn from answers that are there";
 
 void add_methods(ForeignRows& rows) {
   rows.same_as({"use_peft"}, "method", {{"true"}, {"false", word_of(Method::full)}}, kMethodAdvice)
@@ -46,10 +47,12 @@ void add_methods(ForeignRows& rows) {
                 {"lora", word_of(Method::lora)},
                 {"qlora", word_of(Method::qlora)}},
                kOtherMethodAdvice)
-      .only({"use_llama_pro", "use_galore", "use_apollo", "use_badam", "use_adam_mini", "relora",
-             "use_onebitllms", "pissa_init", "pissa_convert", "use_pissa", "loftq_init", "use_oft",
-             "use_swift_lora", "use_dft_loss", "use_asft_loss", "use_eaft_loss", "use_eaft",
-             "use_pose", "scaling_softmax"},
+      .only({"use_llama_pro"}, kFalseOnly, kLlamaProAdvice)
+      .refuse({"num_new_layers", "num_expand"}, kLlamaProAdvice)
+      .only({"use_galore", "use_apollo", "use_badam", "use_adam_mini", "relora", "use_onebitllms",
+             "pissa_init", "pissa_convert", "use_pissa", "loftq_init", "use_oft", "use_swift_lora",
+             "use_dft_loss", "use_asft_loss", "use_eaft_loss", "use_eaft", "use_pose",
+             "scaling_softmax"},
             kFalseOnly, kOtherMethodAdvice)
       .only({"relora_steps"}, kZeroOnly, kOtherMethodAdvice)
       .only({"jagged_restart_steps"}, kZeroOnly,
@@ -75,6 +78,8 @@ void add_lora(ForeignRows& rows) {
       .same_as({"peft_config.target_modules", "lora_config.target_modules"}, "target_modules")
       .same_as({"peft_config.name", "peft_config.peft_type"}, "method",
                {{"lora", word_of(Method::lora)}}, kOtherMethodAdvice)
+      .only({"finetune_attention_modules", "finetune_mlp_modules"}, kTrueOnly,
+            "say target_modules: those that are meant")
       .only({"lora_bias", "lora_config.lora_bias", "peft_config.lora_bias"}, {{"none"}, {"false"}},
             kBiasAdvice)
       .only({"bias", "lora_config.bias", "peft_config.bias"}, {{"none"}}, kBiasAdvice)
@@ -82,7 +87,6 @@ void add_lora(ForeignRows& rows) {
             {{"CAUSAL_LM"}, {"SEQ_2_SEQ_LM"}}, "language models alone are trained")
       .pass_over({"lora_fan_in_fan_out", "fan_in_fan_out"},
                  "how a weight lies follows from the model")
-      .only({"init_lora_weights", "peft_init_lora_weights", "lora_init"}, kTrueOnly, kInitAdvice)
       .refuse({"lora_target_parameters", "peft_layers_pattern", "peft_layer_replication*",
                "peft_trainable_token_indices*", "module_dropout", "loftq_config*", "peft.*",
                "peft_config.*", "lora_config.*"},
@@ -108,9 +112,9 @@ void add_preferences(ForeignRows& rows) {
       .same_as({"kto_undesirable_weight"}, "undesirable_weight")
       .same_as({"orpo_alpha", "trl.beta"}, "beta")
       .same_as({"dpo_loss_type"}, "loss_type")
-      .only({"label_smoothing_factor", "rpo_alpha", "pref_ftx", "cpo_alpha", "simpo_gamma",
-             "ld_alpha", "neftune_noise_alpha", "noisy_embedding_alpha", "neftune_alpha",
-             "center_rewards_coefficient"},
+      .same_as({"noisy_embedding_alpha", "neftune_alpha"}, "neftune_noise_alpha")
+      .only({"rpo_alpha", "pref_ftx", "cpo_alpha", "ld_alpha", "center_rewards_coefficient",
+             "tpo_alpha"},
             kZeroOnly, kLossPartAdvice)
       .only({"loss_weights", "dpo_loss_weights"}, {{"1"}}, kLossPartAdvice)
       .pass_over({"discopop_tau", "f_alpha_divergence_coef", "pref_bco_weight"},
@@ -129,7 +133,8 @@ void add_preferences(ForeignRows& rows) {
                  "an evaluation computes the loss on eval_data")
       .refuse({"ref_model*", "ref_adapter*"}, kReferenceAdvice)
       .only({"reward_model", "process_reward_model"}, kFalseOnly, kRewardsAdvice)
-      .refuse({"trl.*", "reward_*", "ppo_*", "vllm.*", "grpo_*", "num_generations"},
+      .refuse({"trl.*", "reward_*", "ppo_*", "vllm.*", "grpo_*", "num_generations",
+               "distillation_*", "eval_num_prompts", "accuracy_eval_num_examples"},
               kRewardsAdvice);
 }
 

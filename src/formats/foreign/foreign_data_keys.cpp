@@ -121,9 +121,10 @@ void add_records(ForeignRows& rows) {
                   "processor_kwargs*", "max_pixels", "min_pixels", "crop_to_patches"},
                  kImages)
       .pass_over({"freeze_vision_tower", "freeze_multi_modal_projector", "freeze_mm_modules",
-                  "freeze_vit", "freeze_aligner"},
+                  "freeze_vit", "freeze_aligner", "finetune_vision_layers"},
                  kImages)
-      .only({"freeze_language_model", "freeze_llm"}, kFalseOnly, kImages);
+      .only({"freeze_language_model", "freeze_llm"}, kFalseOnly, kImages)
+      .only({"finetune_language_layers"}, kTrueOnly, kImages);
 }
 
 void add_tokens(ForeignRows& rows) {

@@ -32,7 +32,7 @@ void add_loading(ForeignRows& rows) {
       .pass_over(
           {"low_cpu_mem_usage", "device_map", "offload_folder", "max_memory", "gpu_memory_limit",
            "experimental_skip_move_to_device", "qlora_sharded_model_loading",
-           "bnb_4bit_quant_storage", "quantization_device_map"},
+           "bnb_4bit_quant_storage", "quantization_device_map", "offload_embedding"},
           "how weights lie in memory is planned")
       .pass_over({"infer_backend", "infer_dtype"}, "snug generate has keys of its own for it")
       .pass_over({"model_author", "model_name"},
@@ -184,7 +184,7 @@ void add_kernels(ForeignRows& rows) {
             kOneOnly, kParallelAdvice)
       .only({"sequence_parallel", "use_mca", "use_kt", "use_megatron_bridge", "use_hyper_parallel"},
             kFalseOnly, kParallelAdvice)
-      .pass_over({"ring_attn_func", "kt_*", "expert_parallel_*"},
+      .pass_over({"ring_attn_func", "cp_mode", "kt_*", "expert_parallel_*"},
                  "nothing is divided within layers");
 }
 

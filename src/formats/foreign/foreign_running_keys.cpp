@@ -63,7 +63,7 @@ void add_reports(ForeignRows& rows) {
 }
 
 void add_saving(ForeignRows& rows) {
-  rows.pass_over({"save_only_model", "save_safetensors", "save_on_each_node", "save_first_step",
+  rows.pass_over({"save_safetensors", "save_on_each_node", "save_first_step",
                   "restore_callback_states_from_checkpoint", "enable_jit_checkpoint",
                   "save_compressed", "save_adapter_weights_only"},
                  kOwnSaving)
@@ -73,9 +73,10 @@ void add_saving(ForeignRows& rows) {
       .only({"num_beams"}, kOneOnly,
             "searching with beams is not built: text is sampled, or with temperature=0 the "
             "likeliest token taken")
-      .pass_over({"do_sample", "sample_backend", "vllm_*", "sglang_*", "gradio_*", "generation_*",
-                  "generate_samples"},
-                 kGeneration);
+      .pass_over(
+          {"do_sample", "sample_backend", "vllm_*", "use_vllm", "fast_inference",
+           "gpu_memory_utilization", "sglang_*", "gradio_*", "generation_*", "generate_samples"},
+          kGeneration);
 }
 
 // Recognises launchers' files that are given as recipes.

@@ -62,6 +62,8 @@ void add_schedule(ForeignRows& rows) {
       .same_as({"lr_scheduler_kwargs.lr_end", "lr_scheduler_args.lr_end"}, "lr_end")
       .same_as({"lr_scheduler_kwargs.power", "lr_scheduler_args.power"}, "power")
       .same_as({"lr_scheduler_kwargs.timescale", "lr_scheduler_args.timescale"}, "timescale")
+      .only({"lr_scheduler_kwargs.last_epoch", "lr_scheduler_args.last_epoch"}, {{"-1"}},
+            "a run that goes on knows its step")
       .refuse({"lr_scheduler_kwargs.*", "lr_scheduler_args.*"},
               "snug reads min_lr, min_lr_rate, num_cycles, num_stable_steps, num_decay_steps, "
               "warmup_type, decay_type, min_lr_ratio, warmup_lr_rate, lr_end, power and timescale "

@@ -7,8 +7,8 @@ namespace {
 constexpr std::string_view kSwiftMethodAdvice =
     "this method is not built; method: full, lora, qlora, adapter and adapter_v2 are";
 constexpr std::string_view kTeacherAdvice =
-    "rewards, teachers and generation while training are not built; objective: dpo, orpo and kto "
-    "learn from answers that are there";
+    "rewards, teachers and generation while training are not built; objective: dpo, orpo, kto "
+    "and simpo learn from answers that are there";
 constexpr std::string_view kRegexAdvice =
     "freeze with freeze_modules, or name what trains with trainable_modules, both patterns with * "
     "and [0-9]";
@@ -60,7 +60,7 @@ std::vector<ToolKey> ms_swift_keys() {
       .refuse({"adalora_*", "boft_*", "vera_*", "fourier_*", "reft_*", "lora_ga_*", "adapter_act",
                "adapter_length", "hqq_axis", "init_strategy", "mrl_dims", "problem_type"},
               kSwiftMethodAdvice)
-      .only({"init_weights"}, kTrueOnly, "A is drawn at random and B begins as 0")
+      .same_as({"init_weights"}, "init_lora_weights")
       .refuse({"lorap_lr_ratio"}, "all weights have one learning rate; leave it out")
       .same_as({"target_regex"}, "target_modules")
       .refuse({"target_parameters"}, "LoRA is added to linear layers; say target_modules")

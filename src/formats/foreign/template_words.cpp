@@ -22,12 +22,13 @@ constexpr auto kBuiltInNames = std::to_array<std::string_view>(
 
 // What names of models' templates begin with.
 constexpr auto kFamilies = std::to_array<std::string_view>(
-    {"aya",     "baichuan", "bailing",   "chatglm", "codegemma", "codegeex", "cohere",  "deepseek",
-     "ernie",   "exaone",   "falcon",    "gemma",   "glm",       "gpt",      "granite", "hunyuan",
-     "intern",  "keye",     "kimi",      "lfm",     "ling",      "llama",    "longcat", "mimo",
-     "minicpm", "minimax",  "ministral", "mistral", "moonlight", "nanbeige", "olmo",    "phi",
-     "qwen",    "qwq",      "ring",      "seed",    "skywork",   "smollm",   "solar",   "telechat",
-     "xverse",  "yi",       "youtu",     "yuan"});
+    {"aya",       "baichuan", "bailing",  "chatglm", "codegemma", "codegeex",  "cohere",
+     "deepseek",  "ernie",    "exaone",   "falcon",  "gemma",     "glm",       "gpt",
+     "granite",   "hunyuan",  "intern",   "keye",    "kimi",      "lfm",       "ling",
+     "llama",     "longcat",  "mimo",     "minicpm", "minimax",   "ministral", "mistral",
+     "moonlight", "moss",     "nanbeige", "olmo",    "phi",       "qwen",      "qwq",
+     "ring",      "seed",     "skywork",  "smollm",  "solar",     "telechat",  "xverse",
+     "yi",        "youtu",    "yuan"});
 
 }  // namespace
 

@@ -22,8 +22,9 @@ std::vector<ToolKey> torchtune_keys() {
       .same_as({"model.lora_alpha"}, "lora_alpha")
       .same_as({"model.lora_dropout"}, "lora_dropout")
       .same_as({"model.use_dora"}, "use_dora")
-      .refuse({"model.lora_attn_modules", "model.apply_lora_to_mlp", "model.apply_lora_to_output"},
-              kAttentionAdvice)
+      .refuse({"model.lora_attn_modules"}, kAttentionAdvice)
+      .pass_over({"model.apply_lora_to_mlp"}, "target_modules has what it adds")
+      .only({"model.apply_lora_to_output"}, kFalseOnly, kAttentionAdvice)
       .only({"tokenizer.truncation_type"}, {{"right"}}, "what is too long is cut at its end")
       .refuse({"tokenizer.prompt_template.*"},
               "the texts around messages are a chat template's: say chat_template: FILE")
@@ -57,12 +58,18 @@ std::vector<ToolKey> torchtune_keys() {
       .same_as({"lr_scheduler.num_warmup_steps"}, "warmup_steps")
       .same_as({"lr_scheduler.num_cycles"}, "num_cycles")
       .refuse({"lr_scheduler.*"}, "say lr_scheduler_type")
-      .only({"loss._component_"},
-            {{"torchtune.modules.loss.LinearCrossEntropyLoss"},
-             {"torchtune.modules.loss.CEWithChunkedOutputLoss"},
-             {"torch.nn.CrossEntropyLoss"}},
-            "say objective")
-      .only({"loss.label_smoothing"}, kZeroOnly, "labels are not smoothed")
+      .same_as({"loss._component_"}, "objective",
+               {{"torchtune.modules.loss.LinearCrossEntropyLoss"},
+                {"torchtune.modules.loss.CEWithChunkedOutputLoss"},
+                {"torch.nn.CrossEntropyLoss"},
+                {"torchtune.rlhf.loss.DPOLoss", word_of(Objective::dpo)}},
+               "say objective")
+      .same_as({"loss.beta"}, "beta")
+      .refuse(
+          {"kd_loss.*", "kd_ratio"},
+          "learning from a teacher is not built; objective: dpo, orpo and kto learn from answers "
+          "that are there")
+      .same_as({"loss.label_smoothing"}, "label_smoothing_factor")
       .pass_over({"loss.*"}, "the loss is that of the objective")
       .same_as({"enable_activation_checkpointing"}, "activation_checkpointing")
       .same_as({"enable_activation_offloading"}, "activation_offloading")

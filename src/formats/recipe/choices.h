@@ -120,12 +120,18 @@ enum class Objective : uint8_t {
   orpo,
   // Whether an answer is desirable, relative to the initial model.
   kto,
+  // Which of several answers to a prompt, that the model gives itself, are rewarded most. It has no
+  // word, since no run makes and rewards answers yet: recipes cannot ask for it.
+  grpo,
+  // Which of two answers is preferred, by the mean of its tokens' log-probabilities.
+  simpo,
 };
 constexpr auto words_of(Objective /*type*/) {
   return base::words<Objective>({{Objective::next_token, "next_token"},
                                  {Objective::dpo, "dpo"},
                                  {Objective::orpo, "orpo"},
-                                 {Objective::kto, "kto"}});
+                                 {Objective::kto, "kto"},
+                                 {Objective::simpo, "simpo"}});
 }
 
 // The loss of a pair of answers.
@@ -283,12 +289,9 @@ constexpr auto words_of(SaveStrategy /*type*/) {
 }
 
 // How LoRA's A and B begin (PEFT's init_lora_weights).
-enum class LoraInit : uint8_t { standard, gaussian, pissa, olora };
+enum class LoraInit : uint8_t { standard, gaussian };
 constexpr auto words_of(LoraInit /*type*/) {
-  return base::words<LoraInit>({{LoraInit::standard, "true"},
-                                {LoraInit::gaussian, "gaussian"},
-                                {LoraInit::pissa, "pissa"},
-                                {LoraInit::olora, "olora"}});
+  return base::words<LoraInit>({{LoraInit::standard, "true"}, {LoraInit::gaussian, "gaussian"}});
 }
 
 // In what the keys and values of cached tokens are stored; automatic: in the compute type.

@@ -46,6 +46,11 @@ void check_evaluation_keys(const Recipe& recipe) {
     recipe.fail("eval_on_start",
                 "asks for an evaluation, but there is no eval_data (val_set_size takes it out of "
                 "the data)");
+  if (recipe.eval_generate > 0 && !recipe.evaluates())
+    recipe.fail(
+        "eval_generate",
+        "asks records of the evaluation data, but there is no eval_data (val_set_size takes "
+        "it out of the data)");
   const std::string_view key = best_asked_by(recipe);
   if (key.empty()) return;
   if (!recipe.evaluates())

@@ -11,8 +11,8 @@ namespace snug::formats {
 // where metric_for_best_model is not given.
 void settle_evaluation_keys(Recipe& recipe);
 
-// Throws UserError where the best of a run's evaluations is asked for and there are none, or no
-// checkpoint of it.
+// Throws UserError where answers, or the best of a run's evaluations, are asked for and there are
+// none, or no checkpoint of it.
 void check_evaluation_keys(const Recipe& recipe);
 
 // Whether the least value of this metric is the best, where greater_is_better does not say it.

@@ -9,6 +9,7 @@
 #include "base/nearest.h"
 #include "formats/foreign/data_words.h"
 #include "formats/foreign/foreign_keys.h"
+#include "formats/foreign/torchtune_builders.h"
 #include "formats/recipe/data_entries.h"
 #include "formats/recipe/evaluation_keys.h"
 #include "formats/recipe/guard_keys.h"
@@ -76,6 +77,7 @@ std::vector<Written> with_own_names(std::vector<Written> all) {
         std::ranges::find(values, written.items.front()) != values.end())
       written.said_as = std::exchange(written.name, to);
   };
+  if (is_torchtune) all = without_builders(std::move(all));
   for (Written& written : all) {
     if (is_axolotl) rename(written, "adapter", "method", {"lora", "qlora"});
     if (is_torchtune) rename(written, "device", "backend", {"cpu", "cuda"});
@@ -84,11 +86,31 @@ std::vector<Written> with_own_names(std::vector<Written> all) {
   return all;
 }
 
+// In axolotl's recipes lora_target_linear: true adds all linear layers to those that are named,
+// which are then among them.
+void drop_named_linears(std::vector<Written>& all, std::vector<std::string>& notes) {
+  const bool are_all = std::ranges::any_of(all, [](const Written& written) {
+    return written.name == "lora_target_linear" && written.items.size() == 1 &&
+           parse_boolean(written.items.front()) == true;
+  });
+  if (!are_all) return;
+  for (Written& written : all) {
+    if (written.name != "lora_target_modules" || written.items.empty()) continue;
+    notes.push_back(fmt::format(
+        "{}'{}' is not used: lora_target_linear: true has an adapter for every linear layer",
+        base::to_string(written.where), written.name));
+  }
+  std::erase_if(all, [](const Written& written) {
+    return written.name == "lora_target_modules" && !written.items.empty();
+  });
+}
+
 // Replaces the keys of other tools, so that only keys of a recipe remain.
 std::vector<Written> without_foreign(std::vector<Written> all, const std::vector<Written>& others,
                                      const std::string& file, RecipeReading& reading) {
   std::vector<std::string>& notes = reading.recipe.notes;
   all = with_own_names(std::move(all));
+  drop_named_linears(all, notes);
   ToolConfig data = take_data_words(all, others, file);
   reading.mistakes.gather([&] { data.mistakes.throw_if_any(); });
   notes.insert(notes.end(), data.notes.begin(), data.notes.end());

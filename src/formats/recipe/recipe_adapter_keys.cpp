@@ -91,6 +91,19 @@ void add_adapter_keys(KeyTable& table) {
       "use_dora", "false",
       "DoRA: LoRA changes the direction of a weight's rows, and their lengths are trained "
       "separately");
+  table
+      .add<&Recipe::init_lora_weights>(
+          "init_lora_weights", LoraInit::standard,
+          "how LoRA's A begins, as in PEFT: true (Kaiming-uniform) or gaussian (normal, with "
+          "standard deviation 1 / lora_r); B begins as 0")
+      .aliases({"peft_init_lora_weights", "lora_init"})
+      .not_built({"false"},
+                 "A and B would both be drawn at random, so that training would begin with another "
+                 "model; say true or gaussian")
+      .not_built({"pissa", "pissa_niter_4", "pissa_niter_16", "olora", "loftq", "corda", "eva",
+                  "orthogonal", "lora_ga", "mica"},
+                 "A and B begin at random and as 0, and the model's weights stay as they are; say "
+                 "true or gaussian");
   add_loraplus_keys(table);
   add_prompt_keys(table);
 }

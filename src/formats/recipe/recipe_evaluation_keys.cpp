@@ -32,6 +32,13 @@ void add_evaluation_keys(KeyTable& table) {
       .verbs(kTraining | kEvaluate);
   table.add<&Recipe::eval_on_start>("eval_on_start", "false", "evaluate before the first step too");
   table
+      .add<&Recipe::eval_generate>(
+          "eval_generate", "0",
+          "so many records of each evaluation set are asked in each evaluation, and their answers "
+          "compared with what is expected (eval_metrics); 0: none")
+      .range({.least = 0, .most = kMaxSequences})
+      .translations({{"none", "0"}, {"false", "0"}});
+  table
       .add<&Recipe::save_strategy>(
           "save_strategy", SaveStrategy::steps,
           "when checkpoints are written: steps, every save_steps and at the end; epoch, at the end "
@@ -45,7 +52,8 @@ void add_evaluation_keys(KeyTable& table) {
       .add<&Recipe::metric_for_best_model>(
           "metric_for_best_model", "",
           "what of an evaluation says which is the best, with or without eval_ before it: loss, "
-          "perplexity, one that the objective measures, or of several sets NAME_loss")
+          "perplexity, one that the objective measures, a score of answers (eval_generate), or of "
+          "several sets NAME_loss")
       .computed("loss, where the best checkpoint or an early end is asked for");
   table
       .add<&Recipe::greater_is_better>("greater_is_better", "auto",

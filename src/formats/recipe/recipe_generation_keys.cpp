@@ -7,6 +7,9 @@ namespace {
 // million times is still a number that logits can have.
 constexpr double kMaxPenalty = 1000;
 
+// A run of a decode program verifies no more (plan/job/inference_shape.h).
+constexpr int64_t kMostGuesses = 15;
+
 void add_sampling_keys(KeyTable& table) {
   table
       .add<&Recipe::temperature>("temperature", "1",
@@ -102,9 +105,11 @@ void add_generation_keys(KeyTable& table) {
       .range({.least = 0, .most = kMaxIds})
       .verbs(kScore);
   table
-      .add<&Recipe::max_new_tokens>("max_new_tokens", "128", "largest number of tokens to generate")
+      .add<&Recipe::max_new_tokens>("max_new_tokens", "128",
+                                    "largest number of tokens to generate; in "
+                                    "training, of an answer that an evaluation asks for")
       .range({.least = 1, .most = kMaxTokens})
-      .verbs(kGenerate | kEvaluate);
+      .verbs(kTraining | kGenerate | kEvaluate);
   add_sampling_keys(table);
   table
       .add<&Recipe::stop>("stop", "",
@@ -120,11 +125,11 @@ void add_generation_keys(KeyTable& table) {
       "json_schema", "", "a file with a JSON schema: the answer is JSON that is valid under it");
   table
       .add<&Recipe::batch>("batch", "32",
-                           "questions, or prompts of a file, that are answered side by side; for "
-                           "bench decode, copies "
-                           "of its prompt (default 1 there)")
+                           "questions, or prompts of a file, that are answered side by side (in "
+                           "training, those of an evaluation); for bench decode, copies of its "
+                           "prompt (default 1 there)")
       .range({.least = 1, .most = kMaxSequences})
-      .verbs(kGenerate | kEvaluate);
+      .verbs(kTraining | kGenerate | kEvaluate);
   table
       .add<&Recipe::kv_cache_dtype>(
           "kv_cache_dtype", CacheDtype::automatic,
@@ -135,6 +140,12 @@ void add_generation_keys(KeyTable& table) {
                  "and head: kv_cache_dtype: int8")
       .not_built({"int4", "q4_0", "nf4"}, "the smallest type of keys and values is int8")
       .verbs(bit(Verb::plan) | kGenerate | kScore | kEvaluate);
+  table
+      .add<&Recipe::prompt_lookup_num_tokens>(
+          "prompt_lookup_num_tokens", "0",
+          "temperature=0: so many tokens are guessed from what followed the last ones earlier in "
+          "the prompt or the answer, and verified in one run; 0: none")
+      .range({.least = 0, .most = kMostGuesses});
   table
       .add<&Recipe::output>("output", "",
                             "the file that the answers are written to: a JSON object in each line")

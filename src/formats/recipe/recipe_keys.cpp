@@ -16,6 +16,15 @@ constexpr double kMaxMicroBatches = 1'000'000;
 constexpr double kMaxThreads = 1024;
 constexpr double kMaxEpochs = 1e9;
 
+// axolotl's and unsloth's words for layers that are computed again from activations on the host.
+constexpr SideWord offloaded_by(std::string_view word) {
+  return {.name = "gradient_checkpointing",
+          .word = word,
+          .key = "activation_offloading",
+          .value = "true",
+          .stands_alone = true};
+}
+
 constexpr std::string_view kFp4Advice =
     "the 4-bit type fp4 is not built; use nf4, which loses less: method: qlora";
 
@@ -318,6 +327,7 @@ void add_machine_keys(KeyTable& table) {
           "for each layer, for the fastest step that fits")
       .aliases({"gradient_checkpointing", "activation_checkpointing"})
       .translations({{"true", word_of(Recompute::layer)}, {"false", word_of(Recompute::none)}})
+      .side_words({offloaded_by("offload"), offloaded_by("unsloth")})
       .not_built({"offload", "offload_disk", "unsloth"},
                  "say recompute: layer and activation_offloading: true");
   table.add<&Recipe::activation_offloading>(
@@ -398,6 +408,9 @@ void add_output_keys(KeyTable& table) {
       .add<&Recipe::save_total_limit>("save_total_limit", "0",
                                       "checkpoints to keep, the newest and the best; 0: all")
       .range({.least = 0, .most = kMaxCount});
+  table.add<&Recipe::save_only_model>(
+      "save_only_model", "false",
+      "checkpoints have no optimizer state: they are smaller, and no run resumes from them");
   table
       .add<&Recipe::logging_steps>("logging_steps", "1",
                                    "steps between lines of the log, or below 1 their share of all "

@@ -5,9 +5,12 @@ namespace snug::formats {
 namespace {
 
 constexpr std::string_view kObjectiveAdvice =
-    "this objective is not built; objective: dpo and objective: orpo learn from pairs of answers, "
+    "this objective is not built; objective: dpo, orpo and simpo learn from pairs of answers, "
     "objective: kto from answers that are desirable or not, and objective: next_token from answers "
     "alone";
+constexpr std::string_view kNoRolloutsAdvice =
+    "objective=grpo cannot be trained yet, since no run makes answers and rewards them; objective: "
+    "kto learns from answers of the data that are desirable or not, objective: dpo from pairs";
 constexpr std::string_view kLossAdvice =
     "this loss of answers is not built; use loss_type: sigmoid, which is that of the DPO paper, or "
     "another that snug train --help lists, or objective: kto, whose only loss is that of its paper "
@@ -23,19 +26,22 @@ void add_objective_keys(KeyTable& table) {
   table
       .add<&Recipe::objective>(
           "objective", Objective::next_token,
-          "what is learned: next_token: each token of an answer from those before it; dpo, orpo: "
-          "which of two answers is preferred (data with chosen and rejected); kto: whether an "
+          "what is learned: next_token: each token of an answer from those before it; dpo, orpo, "
+          "simpo: which of two answers is preferred (data with chosen and rejected); kto: whether "
+          "an "
           "answer is desirable (data with prompt, completion and label)")
       .aliases({"stage", "rl"})
       .translations({{"sft", base::word_of(Objective::next_token)},
                      {"pt", base::word_of(Objective::next_token)}})
-      .not_built({"ipo", "simpo", "cpo", "bco", "grpo", "ppo", "rm"}, kObjectiveAdvice)
+      .not_built({"ipo", "cpo", "bco", "ppo", "rm"}, kObjectiveAdvice)
+      .not_built({"grpo"}, kNoRolloutsAdvice)
       .on_resume(OnResume::fixed);
   table
       .add<&Recipe::beta>(
           "beta", "0.1",
-          "dpo, kto: how strongly the model is held to the reference model; orpo: weight of the "
-          "odds ratio of the two answers next to the loss of the preferred one")
+          "dpo, kto: how strongly the model is held to the reference model; simpo: how much the "
+          "difference of the two answers counts; orpo: weight of the odds ratio of the two answers "
+          "next to the loss of the preferred one")
       .aliases({"dpo_beta", "pref_beta", "rl_beta"})
       .range({.least = 0, .most = kMaxFloat, .least_excluded = true});
   table
@@ -52,19 +58,39 @@ void add_objective_keys(KeyTable& table) {
       .add<&Recipe::loss_type>("loss_type", PreferenceLoss::sigmoid,
                                "dpo: how the margin between two answers becomes a loss")
       .aliases({"pref_loss"})
-      .not_built(
-          {"aot", "aot_unpaired", "discopop", "sft", "orpo", "simpo", "kto", "apo_zero_unpaired"},
-          kLossAdvice)
+      .not_built({"aot", "aot_unpaired", "discopop", "sft", "kto", "apo_zero_unpaired"},
+                 kLossAdvice)
+      .not_built({"orpo", "simpo"},
+                 "it is an objective of its own: leave it out, and say objective: orpo or "
+                 "objective: simpo")
       .not_built({"nll", "ce", "cross_entropy", "dft", "chunked_nll"},
                  "it says how answers alone are learned, which objective: next_token does in one "
                  "way, by the loss of their tokens; leave it out");
   table
-      .add<&Recipe::label_smoothing>("label_smoothing", "0",
-                                     "dpo: share of the pairs that are taken to have their answers "
-                                     "the wrong way round; needed "
-                                     "by loss_type=exo_pair")
+      .add<&Recipe::label_smoothing>(
+          "label_smoothing", "0",
+          "dpo, simpo: share of the pairs that are taken to have their answers "
+          "the wrong way round; needed "
+          "by loss_type=exo_pair")
       .aliases({"dpo_label_smoothing"})
       .range(kBelowHalf);
+  table
+      .add<&Recipe::simpo_gamma>("simpo_gamma", "0.5",
+                                 "simpo: by how much the reward of the preferred answer is to be "
+                                 "above that of the other")
+      .range({.least = 0, .most = kMaxFloat});
+  table
+      .add<&Recipe::label_smoothing_factor>(
+          "label_smoothing_factor", "0",
+          "next_token: share of each token's loss that is the mean over the vocabulary instead of "
+          "the loss of the token itself")
+      .range({.least = 0, .most = 1, .most_excluded = true});
+  table
+      .add<&Recipe::neftune_noise_alpha>(
+          "neftune_noise_alpha", "0",
+          "noise that is added to the rows of the embedding in training (NEFTune), times the root "
+          "of a document's tokens and the embedding's width; 5 to 15 are usual, 0: none")
+      .range({.least = 0, .most = kMaxFloat});
   table
       .add<&Recipe::precompute_ref_log_probs>(
           "precompute_ref_log_probs", "false",

@@ -152,6 +152,13 @@ void add_optimizer_keys(KeyTable& table) {
           "max_grad_norm", "1",
           "gradients are clipped to this norm of all of them together; 0: no clipping")
       .range({.least = 0, .most = kMaxFloat});
+  table
+      .add<&Recipe::ema_decay>(
+          "ema_decay", "0",
+          "the result is an exponential moving average of what trains, of which each step keeps "
+          "this share; 0: the result is the last step's")
+      .range(kBelowOne)
+      .on_resume(OnResume::fixed);
 }
 
 }  // namespace snug::formats

@@ -73,7 +73,7 @@ void add_schedule_keys(KeyTable& table) {
       .computed(
           "2e-4 for lora and qlora, 3e-3 for adapter and adapter_v2, 1e-5 for full; 5e-6, 7.5e-5 "
           "and 1e-6 with "
-          "objective=dpo, orpo or kto")
+          "objective=dpo, orpo, kto or simpo")
       .aliases({"lr"})
       .range({.least = 0, .most = kMaxFloat});
   table

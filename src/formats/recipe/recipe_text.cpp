@@ -203,15 +203,19 @@ bool holds_keys(const std::string& name) {
   });
 }
 
+std::string without_blanks_before(const std::string& text) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  return first == std::string::npos ? std::string() : text.substr(first);
+}
+
 // The keys of a map that is written as text, as transformers accepts it: '{"min_lr": 1e-5}'. Empty
 // if the text is not a map.
 std::vector<Written> keys_in_text(const Written& written, base::Mistakes& mistakes) {
   const RecipeKey* key = find_recipe_key(written.name);
   const bool takes_keys = key != nullptr ? key->pairs : holds_keys(written.name);
-  if (written.is_list || written.items.size() != 1 || !written.items.front().starts_with('{') ||
-      !takes_keys)
-    return {};
-  const std::string& text = written.items.front();
+  if (written.is_list || written.items.size() != 1 || !takes_keys) return {};
+  const std::string text = without_blanks_before(written.items.front());
+  if (!text.starts_with('{')) return {};
   try {
     const YAML::Node node = document_in(text, written.where.file);
     MapWalk walk(text, written.where.file, mistakes);

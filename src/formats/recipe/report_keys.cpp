@@ -11,10 +11,20 @@ namespace snug::formats {
 namespace {
 
 const std::vector<std::string_view> kObeyed{kNoReport, kTensorBoard};
+// What transformers, ms-swift and LitGPT report to besides, where Snug sends nothing.
+const std::vector<std::string_view> kNoted{
+    "all",     "azure_ml", "clearml", "codecarbon", "comet",   "comet_ml", "csv",  "dagshub",
+    "dvclive", "flyte",    "mlflow",  "neptune",    "swanlab", "trackio",  "wandb"};
 
-void refuse_slip(const Recipe& recipe, const std::string& name) {
-  if (const auto nearest = base::nearest_slip(name, kObeyed))
-    recipe.fail("report_to", fmt::format("is '{}'; did you mean {}?", name, *nearest));
+[[noreturn]] void refuse_unknown(const Recipe& recipe, const std::string& name) {
+  std::vector<std::string_view> known = kObeyed;
+  known.insert(known.end(), kNoted.begin(), kNoted.end());
+  const auto nearest = base::nearest_name(name, known);
+  recipe.fail("report_to",
+              nearest ? fmt::format("is '{}'; did you mean {}?", name, *nearest)
+                      : fmt::format("is '{}'; expected {}, or the name of a service that other "
+                                    "tools report to: {}",
+                                    name, fmt::join(kObeyed, ", "), fmt::join(kNoted, ", ")));
 }
 
 }  // namespace
@@ -30,7 +40,7 @@ void settle_report_to(Recipe& recipe) {
     const std::string name = base::lower_case(said);
     has_tensorboard = has_tensorboard || name == kTensorBoard;
     if (std::ranges::count(kObeyed, name) > 0) continue;
-    refuse_slip(recipe, name);
+    if (std::ranges::count(kNoted, name) == 0) refuse_unknown(recipe, name);
     others.push_back(said);
   }
   recipe.report_to = {std::string(has_tensorboard ? kTensorBoard : kNoReport)};

@@ -11,8 +11,8 @@ inline constexpr std::string_view kTensorBoard = "tensorboard";
 
 bool reports_to_tensorboard(const Recipe& recipe);
 
-// Leaves in report_to what is obeyed, and adds one note about all other names. Throws UserError for
-// a slip of a name that is obeyed.
+// Leaves in report_to what is obeyed, and adds one note about the services that other tools report
+// to. Throws UserError for any other name, with the one that was meant where that is clear.
 void settle_report_to(Recipe& recipe);
 
 }  // namespace snug::formats

@@ -8,8 +8,9 @@
 
 #include "base/error.h"
 #include "engine/engine.h"
+#include "engine/questions/prompt.h"
 #include "engine/request_shape.h"
-#include "generate/prompt.h"
+#include "generate/folder_sampling.h"
 #include "generate/recipe_request.h"
 
 namespace snug::generate {
@@ -40,15 +41,13 @@ int64_t context_of(const formats::Recipe& recipe, const models::ModelConfig& mod
   return recipe.max_length > 0 ? recipe.max_length : model.max_position;
 }
 
-// One sequence that fills the context.
-plan::InferenceShape chat_shape(const formats::Recipe& recipe, const models::ModelConfig& model,
-                                int64_t context, const engine::AnswerForms::Form& form) {
-  engine::Request largest;
-  largest.form = form;
+// One sequence that fills the context, with what all requests have.
+plan::InferenceShape chat_shape(engine::Request largest, const formats::Recipe& recipe,
+                                const models::ModelConfig& model, int64_t context) {
   largest.prompt.resize(static_cast<size_t>(context));
   largest.max_new_tokens = model.has_encoder() ? recipe.max_new_tokens : 1;
-  largest.sampling = recipe_sampling(recipe);
-  return engine::shape_for({&largest, 1}, 1, model);
+  check_guesses(recipe, largest);
+  return with_guesses(recipe, engine::shape_for({&largest, 1}, 1, model));
 }
 
 }  // namespace
@@ -56,8 +55,9 @@ plan::InferenceShape chat_shape(const formats::Recipe& recipe, const models::Mod
 struct ChatModel::Opened {
   explicit Opened(const formats::Recipe& recipe)
       : model(runtime::open_model(recipe)),
-        tokenizer(open_tokenizer(recipe, model)),
-        context(context_of(recipe, model.config)) {
+        tokenizer(engine::open_tokenizer(recipe, model)),
+        context(context_of(recipe, model.config)),
+        sampling(recipe_sampling(with_folder_sampling(recipe, model))) {
     if (!is_completion(recipe)) {
       if (model.config.has_encoder())
         base::throw_user_error(
@@ -67,22 +67,26 @@ struct ChatModel::Opened {
     } else if (!recipe.system.empty()) {
       recipe.fail("system", "is a message of a conversation; leave it out, or prompt_format");
     }
-    end = answer_end(end_ids(recipe, tokenizer, chat.has_value()), recipe.stop, &tokenizer);
+    end = answer_end(engine::end_ids(recipe, tokenizer, chat.has_value()), recipe.stop, &tokenizer);
     form = recipe_form(recipe, &forms);
-    inference.emplace(recipe, model, chat_shape(recipe, model.config, context, form));
+    engine::Request alike;
+    alike.sampling = sampling;
+    alike.form = form;
+    inference.emplace(recipe, model, chat_shape(alike, recipe, model.config, context));
     engine.emplace(*inference, &tokenizer);
   }
 
   engine::Ids prompt(const formats::Recipe& recipe, const text::Conversation& conversation) const {
-    if (chat) return chat_prompt(tokenizer, *chat, conversation);
+    if (chat) return engine::chat_prompt(tokenizer, *chat, conversation);
     formats::Recipe alone = recipe;
     alone.prompt = conversation.messages.back().content();
-    return recipe_prompt(alone, tokenizer, model.config.has_encoder());
+    return engine::recipe_prompt(alone, tokenizer, model.config.has_encoder());
   }
 
   models::ModelSource model;
   text::Tokenizer tokenizer;
   int64_t context;
+  engine::SamplingOptions sampling;          // of each answer
   std::optional<text::ChatTemplate> chat{};  // none: each text is completed alone
   engine::AnswerEnd end{};
   engine::AnswerForms forms{tokenizer};
@@ -157,7 +161,7 @@ engine::Request ChatModel::request_for(engine::Ids prompt) {
   const bool is_bounded = has_encoder || recipe_.is_given("max_new_tokens");
   return {.prompt = std::move(prompt),
           .max_new_tokens = is_bounded ? std::min(recipe_.max_new_tokens, room) : room,
-          .sampling = recipe_sampling(recipe_),
+          .sampling = opened_->sampling,
           .end = opened_->end,
           .adapter = chosen_,
           .log_probabilities = {},

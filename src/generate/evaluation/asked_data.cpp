@@ -1,14 +1,11 @@
 #include "generate/evaluation/asked_data.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string_view>
 
-#include "base/error.h"
-#include "base/shown_text.h"
+#include "engine/questions/asked_questions.h"
+#include "engine/questions/prompt.h"
 #include "generate/evaluation/answers.h"
-#include "generate/prompt.h"
 #include "scores/score_list.h"
 #include "text/chat/jinja/values/python_text.h"
 
@@ -18,34 +15,6 @@ namespace {
 // Without white space at both ends.
 std::string_view trimmed(std::string_view text) {
   return text::jinja::strip(text, text::jinja::Side::both);
-}
-
-// The number of new tokens for which there is room after the longest prompt. Where there is none,
-// the error names that prompt's record.
-int64_t room_for_answers(const ModelToAsk& model, const std::vector<Question>& questions) {
-  const Question& longest = *std::max_element(
-      questions.begin(), questions.end(),
-      [](const Question& a, const Question& b) { return a.ids.size() < b.ids.size(); });
-  try {
-    return new_tokens(model.recipe, model.source.config, std::ssize(longest.ids));
-  } catch (const base::UserError& error) {
-    throw base::UserError(error.what(), {longest.file, longest.line, 0});
-  }
-}
-
-void check_expected(const std::vector<scores::Score>& metrics,
-                    const std::vector<Question>& questions) {
-  constexpr size_t kShownBytes = 200;
-  for (const scores::Score& metric : metrics)
-    for (const Question& question : questions)
-      if (const std::string problem = metric.problem_of(question.expected); !problem.empty())
-        throw base::UserError(
-            fmt::format("the expected answer '{}' {}, so the metric {} has nothing to compare "
-                        "answers with; take the metric out of eval_metrics, or the record out of "
-                        "the data",
-                        base::ShownLine(question.expected, kShownBytes).view(), problem,
-                        metric.name()),
-            {question.file, question.line, 0});
 }
 
 // Scores all answers, and gives the figure of one metric.
@@ -80,12 +49,12 @@ AskedData asked_data(const ModelToAsk& model) {
   AskedData asked;
   asked.questions =
       read_questions(model.recipe, model.tokenizer, model.source.config.has_encoder());
-  check_expected(metrics, asked.questions);
+  engine::check_expected(metrics, asked.questions);
   const bool is_chat = asked.questions.front().is_conversation;
-  const int64_t room = room_for_answers(model, asked.questions);
-  const engine::AnswerEnd end{.ids = end_ids(model.recipe, model.tokenizer, is_chat)};
+  const int64_t room = engine::room_for_answers(model.recipe, model.source.config, asked.questions);
+  const engine::AnswerEnd end{.ids = engine::end_ids(model.recipe, model.tokenizer, is_chat)};
   std::vector<AskedPrompt> prompts;
-  for (const Question& question : asked.questions)
+  for (const engine::Question& question : asked.questions)
     prompts.push_back({{.prompt = question.ids, .max_new_tokens = room, .end = end}, true});
   std::vector<double> scores;
   for (std::string& text : answers_to(model, prompts, asked.run)) {

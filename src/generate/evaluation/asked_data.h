@@ -17,7 +17,7 @@ struct AskedData {
     bool is_correct = false;
     std::vector<double> scores{};  // by the metrics, in the order of `figures`
   };
-  std::vector<Question> questions;
+  std::vector<engine::Question> questions;
   std::vector<Answer> answers;  // one for each question
   Figure exact_match{};
   std::vector<Figure> figures{};  // of eval_metrics

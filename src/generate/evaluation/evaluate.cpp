@@ -1,8 +1,8 @@
 #include "generate/evaluation/evaluate.h"
 
+#include "engine/questions/prompt.h"
 #include "generate/evaluation/evaluation_report.h"
 #include "generate/evaluation/task_file.h"
-#include "generate/prompt.h"
 
 namespace snug::generate {
 namespace {
@@ -42,7 +42,7 @@ void evaluate_tasks(const ModelToAsk& model, bool json) {
 int evaluate(const formats::Recipe& recipe, bool json) {
   if (recipe.tasks.empty()) recipe.require("data");
   const models::ModelSource source = runtime::open_model(recipe);
-  const text::Tokenizer tokenizer = open_tokenizer(recipe, source);
+  const text::Tokenizer tokenizer = engine::open_tokenizer(recipe, source);
   const ModelToAsk model{recipe, source, tokenizer};
   if (!recipe.tasks.empty())
     evaluate_tasks(model, json);

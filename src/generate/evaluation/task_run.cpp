@@ -9,12 +9,12 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "base/seconds_since.h"
+#include "engine/questions/prompt.h"
 #include "generate/evaluation/answers.h"
 #include "generate/evaluation/document_scores.h"
 #include "generate/evaluation/likelihoods.h"
 #include "generate/evaluation/shown_documents.h"
 #include "generate/evaluation/task_data.h"
-#include "generate/prompt.h"
 #include "generate/recipe_request.h"
 #include "text/chat/jinja/limits.h"
 
@@ -148,7 +148,7 @@ class TaskRunner {
   }
 
   engine::AnswerEnd end_of(const AnswerRules& rules) const {
-    return answer_end(end_ids(model_.recipe, model_.tokenizer, false), rules.until,
+    return answer_end(engine::end_ids(model_.recipe, model_.tokenizer, false), rules.until,
                       &model_.tokenizer);
   }
 

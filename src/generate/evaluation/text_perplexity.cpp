@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/seconds_since.h"
+#include "engine/questions/evaluated_records.h"
 #include "formats/data/data_files.h"
 #include "generate/evaluated_data.h"
 #include "text/record/record_form.h"
@@ -60,7 +61,7 @@ class TextReader {
   }
 
   void read_records(Reader& reader, const std::string& file) {
-    EvaluatedRecords records;
+    engine::EvaluatedRecords records;
     const int64_t before = texts_.count;
     for (text::RawRecord raw; !is_full() && reader.next(raw); ++records.count) {
       try {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "generate/prompt.h"
+#include "engine/questions/prompt.h"
 #include "generate/recipe_request.h"
 #include "plan/spec/adapter_slots.h"
 #include "plan/spec/data_keys.h"
@@ -153,7 +153,7 @@ void LineReader::read_object(const RecordFields& fields, int64_t index, AskedLin
   line.wants_ids = settings.wants_ids || prompt.ids || tokenizer_ == nullptr;
   int64_t most = 0;
   try {
-    most = new_tokens(settings.recipe, model_.config, std::ssize(ids));
+    most = engine::new_tokens(settings.recipe, model_.config, std::ssize(ids));
   } catch (const base::UserError& error) {
     fields.fail(error.what(), text::Fault::size);
   }
@@ -255,8 +255,8 @@ engine::Ids LineReader::ids_of(Prompt& prompt, const RecordFields& fields) {
     text = text::alpaca_prompt(prompt.text, prompt.input);
   else if (!prompt.input.empty())
     text += "\n" + prompt.input;
-  return model_.config.has_encoder() ? encoder_prompt(*tokenizer_, text)
-                                     : text_prompt(*tokenizer_, text);
+  return model_.config.has_encoder() ? engine::encoder_prompt(*tokenizer_, text)
+                                     : engine::text_prompt(*tokenizer_, text);
 }
 
 engine::Ids LineReader::chat_ids(Prompt& prompt, const RecordFields& fields) {
@@ -274,7 +274,7 @@ engine::Ids LineReader::chat_ids(Prompt& prompt, const RecordFields& fields) {
   if (!recipe_.system.empty() && system_messages == 0)
     messages.insert(messages.begin(), text::Message("system", recipe_.system));
   unwritten_.add(chat().unwritten(conversation, true), prompt.number);
-  return chat_prompt(*tokenizer_, chat(), conversation);
+  return engine::chat_prompt(*tokenizer_, chat(), conversation);
 }
 
 const text::ChatTemplate& LineReader::chat() {
@@ -293,7 +293,7 @@ engine::AnswerEnd LineReader::end_of(const LineSettings& settings, bool is_chat)
   std::optional<engine::Ids>& known = is_chat ? chat_ends_ : text_ends_;
   if (!known)
     known = tokenizer_ == nullptr ? text::folder_stop_ids(model_.folder, recipe_.adapter)
-                                  : end_ids(recipe_, *tokenizer_, is_chat);
+                                  : engine::end_ids(recipe_, *tokenizer_, is_chat);
   engine::Ids ids = *known;
   ids.insert(ids.end(), settings.stop_ids.begin(), settings.stop_ids.end());
   return answer_end(std::move(ids), settings.recipe.stop, tokenizer_);

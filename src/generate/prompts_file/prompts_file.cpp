@@ -10,7 +10,8 @@
 
 #include "base/console.h"
 #include "engine/engine.h"
-#include "generate/prompt.h"
+#include "engine/questions/prompt.h"
+#include "generate/folder_sampling.h"
 #include "generate/prompts_file/answer_file.h"
 #include "generate/prompts_file/answer_job.h"
 #include "generate/prompts_file/answer_line.h"
@@ -152,11 +153,12 @@ nlohmann::json answers_json(int64_t lines, int64_t errors, int64_t tokens, doubl
 
 }  // namespace
 
-int answer_prompts(const formats::Recipe& recipe, bool json) {
-  check_keys(recipe);
-  const models::ModelSource model = runtime::open_model(recipe);
+int answer_prompts(const formats::Recipe& given, bool json) {
+  check_keys(given);
+  const models::ModelSource model = runtime::open_model(given);
+  const formats::Recipe recipe = with_folder_sampling(given, model);
   std::optional<text::Tokenizer> tokenizer;
-  if (has_tokenizer(model)) tokenizer.emplace(open_tokenizer(recipe, model));
+  if (has_tokenizer(model)) tokenizer.emplace(engine::open_tokenizer(recipe, model));
   const text::Tokenizer* const texts = tokenizer ? &*tokenizer : nullptr;
   if (!recipe.stop.empty() && texts == nullptr)
     recipe.fail("stop", "is compared with text, but the model folder has no tokenizer");

@@ -11,6 +11,7 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "engine/request_shape.h"
+#include "generate/recipe_request.h"
 
 namespace snug::generate {
 namespace {
@@ -87,7 +88,7 @@ PromptsSurvey survey_prompts(const formats::Recipe& recipe, const models::ModelC
   }
   hold_bad_lines(recipe, survey);
   survey.checksum = base::checksum_text(checksum.value());
-  survey.shape = largest.shape(recipe.batch);
+  survey.shape = with_guesses(recipe, largest.shape(recipe.batch));
   return survey;
 }
 

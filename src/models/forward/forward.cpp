@@ -15,6 +15,7 @@
 #include "program/ir/tensor_names.h"
 #include "program/kinds/attention/attention.h"
 #include "program/kinds/elementwise/elementwise.h"
+#include "program/kinds/elementwise/noise.h"
 #include "program/kinds/product/embedding.h"
 
 namespace snug::models {
@@ -115,12 +116,29 @@ class Forward : ForwardBuilder {
     return reads_rotary(stack_, stream, false) || reads_rotary(stack_, stream, true);
   }
 
-  // The rows of the embedding; scaled, with positions added, and normed where the stack says so.
-  // The last of these operations writes the residual stream.
+  // `random`, which both streams read.
+  TensorId random() {
+    const TensorId known = builder_.program().find(kRandomName);
+    if (known != kNone) return known;
+    return declare(std::string(kRandomName), {2}, DType::i32, Role::batch, Lifetime::step);
+  }
+
+  void add_noise(TensorId rows, TensorId noisy) {
+    const EmbeddingNoise& noise = options_.noise;
+    builder_.emit(AddNoise{.alpha = static_cast<float>(noise.alpha),
+                           .row_length = tokens() / noise.rows,
+                           .seed = noise.seed,
+                           .site = is_encoder() ? 1 : 0},
+                  {rows, is_encoder() ? encoder_bounds_ : query_bounds_, random()}, {noisy});
+  }
+
+  // The rows of the embedding; scaled, with noise and positions added, and normed where stack and
+  // options say so. The last of these operations writes the residual stream.
   TensorId embed() {
     const auto scale = static_cast<float>(stack_.embedding_scale);
     const bool has_positions = !stack_.positions.empty();
-    int steps = (scale != 1.0F) + has_positions + stack_.embedding_norm.has_value();
+    const bool is_noisy = options_.noise.alpha > 0;
+    int steps = (scale != 1.0F) + is_noisy + has_positions + stack_.embedding_norm.has_value();
     const auto result = [&](const char* name) {
       return steps-- == 0 ? residual_stream(layer_) : activation(name, hidden_size());
     };
@@ -133,6 +151,11 @@ class Forward : ForwardBuilder {
       const TensorId scaled = result("embedded.scaled");
       builder_.emit(Scale{.factor = rounded(scale, options_.compute)}, {hidden}, {scaled});
       hidden = scaled;
+    }
+    if (is_noisy) {
+      const TensorId noisy = result("embedded.noisy");
+      add_noise(hidden, noisy);
+      hidden = noisy;
     }
     if (has_positions) {
       const TensorId rows = activation("position_rows", stack_.hidden_size);

@@ -29,6 +29,13 @@ struct CacheOptions {
   base::PerStream<int64_t> capacity = 0;  // the most tokens of a sequence
 };
 
+// NEFTune's noise on the rows of the embedding (program/kinds/elementwise/noise.h).
+struct EmbeddingNoise {
+  double alpha = 0;  // 0: none
+  int64_t seed = 0;
+  int64_t rows = 1;  // of a micro-batch
+};
+
 struct ForwardOptions {
   program::ProgramKey program = program::ProgramName::micro_first;
   // Names batch tensors and logits after the program, for jobs whose programs differ in shape.
@@ -45,19 +52,19 @@ struct ForwardOptions {
   bool deterministic = true;       // the gradient of attention has the same bits in every run
   int64_t sequence_tokens = 0;  // the longest possible sequence, which selects longrope's factors
   Head head = Head::loss;
-  double router_loss = 0;      // the factor of the loss that balances experts; 0: no such loss
-  double neftune_alpha = 0;    // of the noise that is added to embeddings; 0: none
-  double label_smoothing = 0;  // of the losses of tokens
-  int64_t outputs = 0;         // rows of logits, for Head::logits
-  int64_t candidates = 0;      // the number of likeliest tokens to select; 0: none
-  CacheOptions cache{};        // without caches, keys come from this batch only
+  double router_loss = 0;  // the factor of the loss that balances experts; 0: no such loss
+  EmbeddingNoise noise{};
+  int64_t outputs = 0;     // rows of logits, for Head::logits
+  int64_t candidates = 0;  // the number of likeliest tokens to select; 0: none
+  CacheOptions cache{};    // without caches, keys come from this batch only
 };
 
 // The program reads the weights by name, and these batch tensors of lifetime step: `tokens` and,
 // where the network needs them, `positions` (tokens) i32; `query_bounds` and `key_bounds`
 // (segments, 2) i32. A loss also reads `targets` (tokens) i32 and `inverse_tokens` (1) f32. Where
 // experts are balanced (program/kinds/expert/balance_loss.h), it also reads
-// `inverse_document_tokens` (1) f32 and writes `router_loss` (1). Logits read `output_rows`
+// `inverse_document_tokens` (1) f32 and writes `router_loss` (1); with noise it reads `random` (2)
+// i32. Logits read `output_rows`
 // (outputs) i32. An encoder reads tensors of its own stream (program/ir/tensor_names.h). Without
 // caches, key_bounds is query_bounds. With caches, each group of keys has its own `slots` (tokens),
 // `key_bounds` (segments, 2) and `pages` (segments, pages of a sequence) i32, named by group_name

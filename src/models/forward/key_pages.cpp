@@ -13,7 +13,7 @@ int64_t most_pages_of_span(int64_t tokens, int64_t page_tokens) {
 }  // namespace
 
 int64_t most_pages(int64_t window, const PageSizes& sizes, const SequenceGrowth& growth) {
-  const auto& [page_tokens, chunk_tokens] = sizes;
+  const auto& [page_tokens, chunk_tokens, answer_tokens] = sizes;
   if (window == 0) return pages_of(growth.tokens, page_tokens);
   // Of a sequence that will have `in_total` tokens while it grows by `appended` at a time.
   const auto most = [&](int64_t in_total, int64_t appended) {
@@ -22,7 +22,8 @@ int64_t most_pages(int64_t window, const PageSizes& sizes, const SequenceGrowth&
   };
   const int64_t prompt_tokens = std::min(growth.prompt_tokens, growth.tokens);
   const int64_t while_reading = most(prompt_tokens, std::min(chunk_tokens, prompt_tokens));
-  const int64_t while_answering = growth.tokens > prompt_tokens ? most(growth.tokens, 1) : 0;
+  const int64_t answered = std::min(answer_tokens, growth.tokens - prompt_tokens);
+  const int64_t while_answering = answered > 0 ? most(growth.tokens, answered) : 0;
   return std::max(while_reading, while_answering);
 }
 

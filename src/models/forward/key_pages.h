@@ -18,7 +18,7 @@ constexpr int64_t pages_of(int64_t tokens, int64_t page_tokens) {
   return (tokens + page_tokens - 1) / page_tokens;
 }
 
-// How a sequence grows: its prompt in chunks, then one token at a time.
+// How a sequence grows: its prompt in chunks, then few tokens at a time.
 struct SequenceGrowth {
   int64_t prompt_tokens = 0;  // after a preemption: with the answer so far
   int64_t tokens = 0;         // at its end; an answer's last token has no keys and counts not
@@ -27,7 +27,8 @@ struct SequenceGrowth {
 // The sizes that pages and chunks have in a job.
 struct PageSizes {
   int64_t page_tokens = 0;
-  int64_t chunk_tokens = 0;  // of a prompt that is read at once, at most
+  int64_t chunk_tokens = 0;   // of a prompt that is read at once, at most
+  int64_t answer_tokens = 1;  // of an answer that are appended at once, at most
 };
 
 // The most pages that a sequence holds at any moment in a group with this window, however its

@@ -195,6 +195,16 @@ std::vector<Overrides> ChangeSearch::smaller_adapters() const {
   return variants;
 }
 
+// Fewer answers of an evaluation side by side are the same answers.
+std::vector<Overrides> ChangeSearch::fewer_answers() const {
+  std::vector<Overrides> variants{Overrides{}};
+  const auto generation = spec_of({}).generation;
+  if (!generation) return variants;
+  for (int64_t batch = generation->sequences / 2; batch >= 1; batch /= 2)
+    variants.push_back({{"batch", std::to_string(batch)}});
+  return variants;
+}
+
 std::vector<Method> ChangeSearch::adapter_methods() const {
   if (model_.stored) return {};
   const auto leaner = methods::method_of(recipe_.method).leaner;
@@ -220,7 +230,7 @@ std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {
 
   // A LoRA adapter on 4-bit weights learns nearly the same as one on 16-bit weights, so it is tried
   // before shorter rows. Full training is changed to an adapter only when shorter rows do not help.
-  std::vector<Stage> stages{{{Overrides{}}, {length}}, {other_types, {length}}};
+  std::vector<Stage> stages{{fewer_answers(), {length}}, {other_types, {length}}};
   const bool is_full = methods::method_of(recipe_.method).trains_weights;
   if (is_full) {
     stages.push_back({unchanged_or_types, halvings(length / 2, floor)});

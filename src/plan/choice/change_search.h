@@ -98,6 +98,8 @@ class ChangeSearch : public Changes {
   // Whether all weights train in bf16 with gradients in f32.
   bool has_wide_gradients() const;
   std::vector<Overrides> smaller_adapters() const;
+  // As the recipe, then with a smaller and smaller batch of answers that evaluations generate.
+  std::vector<Overrides> fewer_answers() const;
   // Adapter methods that take less memory than the recipe's method, in descending order.
   std::vector<formats::Method> adapter_methods() const;
   std::vector<int64_t> halvings(int64_t from, int64_t least) const;

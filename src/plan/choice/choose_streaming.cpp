@@ -152,7 +152,7 @@ StreamingChoice streaming_choice(const formats::Recipe& recipe, const TrainingSp
   if (!spec.streaming.moves_any() || target.host_reaches_device()) return {};
   return {.chooses_window = recipe.offload_window == 0,
           .chooses_updates = recipe.offload_optimizer == formats::OffloadOptimizer::automatic &&
-                             methods::optimizer_of(recipe.optim).steps_on_host,
+                             methods::steps_on_host(recipe.optim, recipe.ema_decay),
           .device_bytes = target.capacity_bytes(Space::device),
           .host_budget = {}};
 }

@@ -98,7 +98,7 @@ std::vector<Streaming> streamings(const Recipe& recipe, const program::Target& t
   std::vector<OffloadOptimizer> optimizers{OffloadOptimizer::none};
   if (methods::method_of(recipe.method).trains_weights)
     optimizers = {OffloadOptimizer::none, OffloadOptimizer::stream, OffloadOptimizer::host};
-  if (!methods::optimizer_of(recipe.optim).steps_on_host)
+  if (!methods::steps_on_host(recipe.optim, recipe.ema_decay))
     std::erase(optimizers, OffloadOptimizer::host);
   if (target.host_reaches_device()) {
     params = {false};

@@ -199,7 +199,11 @@ std::string to_json(const PlanDocument& document) {
   json["load_seconds"] = document.load_seconds;
   json["load_basis"] = base::word_of(document.load_basis);
   if (document.reference) json["reference"] = to_json(*document.reference);
-  if (document.evaluation) json["evaluation"] = to_json(*document.evaluation);
+  if (document.evaluation) {
+    json["evaluation"] = to_json(*document.evaluation);
+    if (document.evaluation->first_seconds > 0)
+      json["evaluation"]["answers_seconds"] = document.evaluation->first_seconds;
+  }
   json["save_seconds"] = document.save_seconds;
   json["save_basis"] = base::word_of(document.save_basis);
   json["tokens_per_second"] =

@@ -40,7 +40,8 @@ struct RankFigures {
 struct PassFigures {
   std::optional<int64_t> runs{};  // nothing: unknown, since the data were not read
   double run_seconds = 0;
-  // The time of what is done once before the runs.
+  // The time of what is done once besides the runs: before them, or, in an evaluation, the answers
+  // that are generated after them, all as long as they may be.
   double first_seconds = 0;
 
   std::optional<double> seconds() const {

@@ -58,6 +58,7 @@ std::string to_json(const Measured& measured) {
   }
   json["load_seconds"] = measured.load_seconds;
   if (measured.reference_seconds) json["reference"]["seconds"] = *measured.reference_seconds;
+  if (measured.answers_seconds) json["evaluation"]["answers_seconds"] = *measured.answers_seconds;
   for (const MeasuredSource& source : measured.data) json["data"].push_back(json_of(source));
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
@@ -81,6 +82,9 @@ std::vector<ComparedFigure> compared_figures(const PlanDocument& planned,
   if (planned.reference)
     figures.push_back(seconds_figure("reference", planned.reference->seconds().value_or(0),
                                      measured.reference_seconds.value_or(0)));
+  if (planned.evaluation && measured.answers_seconds)
+    figures.push_back(seconds_figure("answers, at most", planned.evaluation->first_seconds,
+                                     *measured.answers_seconds));
   return figures;
 }
 

@@ -45,6 +45,8 @@ struct Measured {
   // The time for computing the reference log-probabilities, if they are kept; nothing if there were
   // none.
   std::optional<double> reference_seconds{};
+  // The time in which the last evaluation generated its answers; nothing if none did.
+  std::optional<double> answers_seconds{};
   std::vector<MeasuredSource> data{};
 };
 

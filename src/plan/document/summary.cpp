@@ -8,6 +8,7 @@
 
 #include "formats/recipe/choices.h"
 #include "plan/document/document.h"
+#include "program/ir/program_name.h"
 #include "program/work/graph_memory.h"
 
 namespace snug::plan {
@@ -86,7 +87,11 @@ std::string other_times_text(const PlanDocument& document) {
                         pass_text(*document.reference, document));
   if (document.evaluation)
     text +=
-        fmt::format("\n  evaluation   {}, each time", pass_text(*document.evaluation, document));
+        fmt::format("\n  evaluation   {}{}, each time", pass_text(*document.evaluation, document),
+                    document.evaluation->first_seconds > 0
+                        ? fmt::format(", and at most {} of generated answers",
+                                      readable_seconds(document.evaluation->first_seconds))
+                        : "");
   if (document.save_seconds > 0)
     text +=
         fmt::format("\n  saving       {} for a checkpoint, at the rate of files ({})",
@@ -120,6 +125,16 @@ std::string host_activities_text(const RankFigures& ranks, const PlanDocument& d
   for (const PlanDocument::ActivityFigures& figures : document.activities)
     text += row(base::word_of(figures.activity), document.activity_bytes(figures));
   return text + row("at most", document.resident_bytes());
+}
+
+// Where the answers of an evaluation need more memory than a step: what would lower that.
+std::string peak_stage_text(const PlanDocument& document) {
+  using program::ProgramName;
+  const auto peak = program::program_key(document.device.report.peak_program);
+  if (!peak || !document.evaluation) return "";
+  if (peak->name != ProgramName::prefill && peak->name != ProgramName::decode) return "";
+  return "\n    that is where evaluations generate answers, and no step of training; a smaller "
+         "batch or max_new_tokens lowers it";
 }
 
 // The bytes that a rank sends in a step, and the bytes that all ranks of a machine hold.
@@ -202,9 +217,9 @@ std::string summary(const PlanDocument& document) {
   text += fmt::format("\n  device       {:>12}{}", readable_bytes(device.peak_bytes),
                       budget_text(document.device));
   text += roles_text(device);
-  text += fmt::format("\n    peak in {} at operation {}: {}",
+  text += fmt::format("\n    peak in {} at operation {}: {}{}",
                       device.peak_program.empty() ? "no program" : device.peak_program,
-                      device.peak_index, device.peak_operation);
+                      device.peak_index, device.peak_operation, peak_stage_text(document));
   text +=
       fmt::format("\n    lower bound  {:>12}, the arena is {:.2f} % above it",
                   readable_bytes(device.lower_bound_bytes),

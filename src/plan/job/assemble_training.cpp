@@ -14,6 +14,7 @@
 #include "plan/job/assembly.h"
 #include "plan/job/offloaded.h"
 #include "plan/job/training_programs.h"
+#include "plan/spec/generation_spec.h"
 #include "plan/spec/model_notices.h"
 #include "plan/time/calibration_file.h"
 #include "plan/time/clock.h"
@@ -241,11 +242,16 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
     document.busy_seconds.emplace(name_of(channel), seconds);
   document.load_seconds = load_seconds(job, rates);
   document.load_basis = load_basis(job, rates);
-  const PassInputs passes{job, spec, rates, expected,
-                          inputs.data ? std::optional(inputs.data->rows) : std::nullopt};
+  const PassInputs passes{
+      job,
+      spec,
+      rates,
+      expected,
+      inputs.data ? std::optional(inputs.data->rows) : std::nullopt,
+      {asked_records(inputs.recipe, inputs.documents()), inputs.recipe.max_new_tokens}};
   document.reference = reference_pass(passes);
   document.evaluation = evaluation_pass(passes);
-  document.save_seconds = save_seconds(job, rates);
+  document.save_seconds = save_seconds(job, rates, inputs.recipe.save_only_model);
   document.save_basis = rates.storage_basis();
   ProcessBytes process;
   if (measure) {

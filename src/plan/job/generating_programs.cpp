@@ -32,7 +32,8 @@ std::vector<GeneratingForward> generating_forwards(const InferenceShape& shape, 
   if (shape.all_logits) return forwards;
   for (const int32_t size : small_decodes(shape))
     forwards.push_back({{ProgramName::decode, size}, size, size, size});
-  forwards.push_back({ProgramName::decode, shape.sequences, shape.sequences, shape.sequences});
+  const int64_t rows = decode_rows(shape);
+  forwards.push_back({ProgramName::decode, rows, rows, rows});
   return forwards;
 }
 

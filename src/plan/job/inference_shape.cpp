@@ -23,18 +23,25 @@ std::vector<int32_t> small_prefills(const InferenceShape& shape) {
 
 std::vector<int32_t> small_decodes(const InferenceShape& shape) {
   if (shape.all_logits) return {};
-  return below(shape.decode_sizes, shape.sequences);
+  return below(shape.decode_sizes, decode_rows(shape));
 }
 
 void add_small_sizes(InferenceShape& shape) {
   shape.prefill_sizes = {32, 128};
   shape.decode_sizes.clear();
-  for (int32_t size = 1; size < shape.sequences; size *= 2) shape.decode_sizes.push_back(size);
+  for (int32_t size = 1; size < decode_rows(shape); size *= 2) shape.decode_sizes.push_back(size);
+}
+
+void allow_guesses(InferenceShape& shape, int64_t tokens) {
+  SNUG_CHECK(tokens >= 0 && tokens <= kMostGuessedTokens, "{} tokens are guessed", tokens);
+  shape.guessed_tokens = static_cast<int32_t>(tokens);
+  add_small_sizes(shape);
 }
 
 int64_t pages_of_sequence(const InferenceShape& shape, const models::KeyGroup& group) {
   const int64_t capacity = shape.capacity[group.stream];
-  return models::most_pages(group.window, {shape.page_tokens, shape.prefill_tokens},
+  return models::most_pages(group.window,
+                            {shape.page_tokens, shape.prefill_tokens, 1 + shape.guessed_tokens},
                             {capacity, capacity});
 }
 

@@ -22,17 +22,29 @@ struct InferenceShape {
   bool all_logits = false;       // for scoring: logits of every prefill token, not only of the last
   bool quantized_cache = false;  // keys and values have 8 bits, not those of the compute type
   int64_t candidates = 0;  // likeliest tokens of each row that go to the host; 0: all logits do
-  // Numbers of sequences, ascending and below `sequences`, for which there are decode programs of
-  // their own: a step runs the smallest program that holds all active sequences.
+  // Numbers of rows, ascending, for which there are decode programs of their own, as far as they
+  // are below decode_rows(): a step runs the smallest program that holds the tokens of all active
+  // sequences.
   std::vector<int32_t> decode_sizes{};
   // Numbers of tokens, ascending, for which there are prefill programs of their own, as far as they
   // are below prefill_tokens. These programs run no encoder.
   std::vector<int32_t> prefill_sizes{};
   int32_t page_tokens = 64;  // of a page
+  // How many tokens of a sequence a step of decode can verify next to the one that is known; at
+  // most kMostGuessedTokens.
+  int32_t guessed_tokens = 0;
   // Pages of the pools of each group of keys, in the order of models::key_groups. Empty: as many as
   // all sequences together can need.
   std::vector<int64_t> pages{};
 };
+
+// A sequence's tokens of one step are no more than the smallest chunk of a prompt.
+inline constexpr int64_t kMostGuessedTokens = 15;
+
+// The rows of the largest decode program: one for each token that a step appends.
+constexpr int64_t decode_rows(const InferenceShape& shape) {
+  return shape.sequences * (1 + shape.guessed_tokens);
+}
 
 // The sizes of prefill programs that are smaller than the largest one.
 std::vector<int32_t> small_prefills(const InferenceShape& shape);
@@ -42,6 +54,10 @@ std::vector<int32_t> small_decodes(const InferenceShape& shape);
 // Adds sizes for runs that hold little of what there is room for: few programs, since each has to
 // be planned and prepared.
 void add_small_sizes(InferenceShape& shape);
+
+// Lets a step of decode verify so many guessed tokens of each sequence, with sizes of programs for
+// these.
+void allow_guesses(InferenceShape& shape, int64_t tokens);
 
 // The most pages that one sequence holds in a group at any moment. A window gives back the pages
 // that no later token sees, but while a chunk is read it needs all that the chunk's queries see,

@@ -102,7 +102,7 @@ class TrainingPlanner {
     const std::vector<TensorId> trainable = methods::trainable_tensors(forward, spec_.frozen);
     SNUG_CHECK(!trainable.empty(), "nothing of the model trains");
     for (const TensorId id : trainable) job_.trainables.push_back(forward.tensor(id));
-    job_.states = methods::states_of(job_.trainables, spec_.update.optimizer);
+    job_.states = methods::states_of(job_.trainables, spec_.update);
     Program update =
         methods::update(job_.trainables, methods::random_sites(forward, trainable), spec_.update);
     pipeline_.shard_over(
@@ -117,8 +117,10 @@ class TrainingPlanner {
       results.push_back(methods::loss_scale_counts_tensor());
     }
     add(pipeline_.plain(update, results, sums));
-    if (spec_.is_adapted() && !spec_.adapter_in_files) add_initialise(forward);
+    add_initialise(forward);
     add(pipeline_.plain(methods::prepare(job_.trainables, spec_.update)));
+    if (spec_.update.ema_decay > 0)
+      add(pipeline_.plain(methods::take_averages(job_.trainables, spec_.update)));
     if (spec_.evaluate) add_evaluate();
     if (spec_.generation) add_generation(*spec_.generation);
     add_storage_programs();
@@ -139,25 +141,28 @@ class TrainingPlanner {
     return spec_.row_tokens.map([&](int64_t tokens) { return spec_.rows * tokens; });
   }
 
-  // `router_loss`: only for training, where experts are balanced.
-  Program forward_of(const models::Stack& stack, ProgramName name, double router_loss = 0) const {
-    return models::forward(stack, {.program = name,
-                                   .own_inputs = false,
-                                   .compute = spec_.compute,
-                                   .tokens = micro_tokens(),
-                                   .segments = spec_.rows * spec_.row_segments,
-                                   .segment_tokens = spec_.sequence_tokens(),
-                                   .no_empty_segments = spec_.row_segments == 1,
-                                   .deterministic = spec_.deterministic,
-                                   .sequence_tokens = spec_.sequence_tokens().decoder(),
-                                   .head = models::Head::loss,
-                                   .router_loss = router_loss,
-                                   .outputs = 0,
-                                   .cache = {}});
+  // `is_training`: experts are balanced, and embeddings have noise.
+  Program forward_of(const models::Stack& stack, ProgramName name, bool is_training = false) const {
+    const models::EmbeddingNoise noise{spec_.neftune_alpha, spec_.update.seed, spec_.rows};
+    return models::forward(stack,
+                           {.program = name,
+                            .own_inputs = false,
+                            .compute = spec_.compute,
+                            .tokens = micro_tokens(),
+                            .segments = spec_.rows * spec_.row_segments,
+                            .segment_tokens = spec_.sequence_tokens(),
+                            .no_empty_segments = spec_.row_segments == 1,
+                            .deterministic = spec_.deterministic,
+                            .sequence_tokens = spec_.sequence_tokens().decoder(),
+                            .head = models::Head::loss,
+                            .router_loss = is_training ? spec_.model.router_loss_factor() : 0,
+                            .noise = is_training ? noise : models::EmbeddingNoise{},
+                            .outputs = 0,
+                            .cache = {}});
   }
 
-  Program adapted_forward(ProgramName name, bool is_training, double router_loss = 0) const {
-    return adapted(forward_of(adapted_stack_, name, router_loss), spec_, is_training);
+  Program adapted_forward(ProgramName name, bool is_training) const {
+    return adapted(forward_of(adapted_stack_, name, is_training), spec_, is_training);
   }
 
   const methods::Objective& objective() const {
@@ -165,7 +170,7 @@ class TrainingPlanner {
   }
 
   Program training_forward(ProgramName name) const {
-    const Program forward = adapted_forward(name, true, spec_.model.router_loss_factor());
+    const Program forward = adapted_forward(name, true);
     Program finished = objective().finish(forward, spec_.objective);
     return spec_.update.loss_scale ? methods::scale_losses(finished) : finished;
   }
@@ -175,10 +180,10 @@ class TrainingPlanner {
   void add_reference() {
     constexpr auto kName = ProgramName::reference;
     if (spec_.objective.reference == methods::ReferenceModel::adapter_off)
-      return add(pipeline_.plain(
-          methods::log_probabilities(forward_of(stack_, kName), program::kReferenceName)));
-    const Program kept =
-        methods::log_probabilities(adapted_forward(kName, false), program::kKeptReferenceName);
+      return add(pipeline_.plain(objective().reference(forward_of(stack_, kName), spec_.objective,
+                                                       program::kReferenceName)));
+    const Program kept = objective().reference(adapted_forward(kName, false), spec_.objective,
+                                               program::kKeptReferenceName);
     add(pipeline_.plain(kept, std::array{tensor_of(kept, program::kKeptReferenceName)}));
   }
 
@@ -242,7 +247,7 @@ class TrainingPlanner {
                         .init_seed = spec_.init_seed,
                         .adapter_in_files = spec_.adapter_in_files,
                         .adapter_widths = spec_.adapter_widths,
-                        .adapter_seed = spec_.lora.seed,
+                        .adapter_start = {.seed = spec_.lora.seed, .lora = spec_.lora.init},
                         .loss_scale = spec_.update.loss_scale,
                         .shards = spec_.ranks.shards,
                         .shard_nodes = spec_.ranks.nodes_of(program::RankGroup::shards)};
@@ -250,10 +255,14 @@ class TrainingPlanner {
     append(job_, saving_programs(job_, spec_.model, target_), spec_.verify);
   }
 
+  // What of a new adapter follows from the model's weights, and where averages begin.
   void add_initialise(const Program& forward) {
-    if (method_of(spec_).initialise == nullptr) return;
-    Program initialise = method_of(spec_).initialise(forward);
-    if (!initialise.operations.empty()) add(pipeline_.plain(initialise));
+    const bool is_new = spec_.is_adapted() && !spec_.adapter_in_files;
+    const auto of_method = is_new ? method_of(spec_).initialise : nullptr;
+    program::Builder initialise(ProgramName::initialise);
+    if (of_method != nullptr) initialise = program::Builder(of_method(forward));
+    methods::begin_averages(job_.trainables, spec_.update, initialise);
+    if (!initialise.program().operations.empty()) add(pipeline_.plain(initialise.take()));
   }
 
   void add_evaluate() {

@@ -93,6 +93,7 @@ std::optional<Activity> activity_of(std::string_view program) {
       return Activity::evaluating;
     case ProgramName::save:
     case ProgramName::save_state:
+    case ProgramName::average:
       return Activity::saving;
     case ProgramName::prefill:
     case ProgramName::decode:

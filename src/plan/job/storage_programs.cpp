@@ -191,7 +191,7 @@ Program load_adapter(const Job& job, const Origin& origin, const RunTensors& ten
       load.emit(Fill{FillForm::constant}, original);
     else if (origin.adapter_in_files)
       load.read(original, origin.adapter_widths.of(tensor.name));
-    else if (const auto values = method.initial_values(tensor, origin.adapter_seed))
+    else if (const auto values = method.initial_values(tensor, origin.adapter_start))
       load.emit(*values, original);
   }
   for (const auto& [table, tokens] : origin.adapter_rows) {

@@ -41,6 +41,7 @@
 #include <string>
 #include <vector>
 
+#include "methods/method.h"
 #include "models/config/config.h"
 #include "plan/job/job.h"
 #include "plan/spec/adapter_widths.h"
@@ -60,11 +61,11 @@ inline constexpr int kStages = 2;
 struct Origin {
   const models::ModelConfig& model;
   std::optional<int64_t> init_seed;  // seed of random weights; nothing: weights are read from files
-  bool adapter_in_files = false;     // otherwise initialised from adapter_seed
+  bool adapter_in_files = false;     // otherwise initialised as adapter_start says
   AdapterWidths adapter_widths{};    // of those files
   // The rows that the adapter's files replace in the model's tables (methods/lora.h).
   std::map<std::string, std::vector<int64_t>, std::less<>> adapter_rows{};
-  int64_t adapter_seed = 0;
+  methods::AdapterStart adapter_start{};
   bool has_slots = false;  // the adapter's tensors are slots, which begin empty
   std::optional<methods::LossScaleOptions> loss_scale{};  // set where gradients are scaled
   int32_t shards = 1;                                     // ranks over which weights may be sharded

@@ -22,9 +22,10 @@ const Objective& objective_row(const Recipe& recipe) {
 
 bool learns_from_groups(const Objective& objective) { return objective.group > 1; }
 bool compares(const Objective& objective) { return objective.compares; }
-bool has_margins(const Objective& objective) {
-  return objective.compares && !objective.is_labelled;
-}
+bool has_margins(const Objective& objective) { return objective.has_margin; }
+bool chooses_loss(const Objective& objective) { return objective.has_margin && objective.compares; }
+bool asks_margin(const Objective& objective) { return objective.has_margin && !objective.compares; }
+bool is_token_mean(const Objective& objective) { return objective.is_token_mean; }
 bool is_labelled(const Objective& objective) { return objective.is_labelled; }
 
 // A key that only some objectives use, and these objectives.
@@ -33,9 +34,11 @@ struct OwnKey {
   bool (*is_of)(const Objective& objective);
   const char* objectives;
 };
-constexpr OwnKey kOwnKeys[]{{"beta", learns_from_groups, "dpo, orpo or kto"},
-                            {"loss_type", has_margins, "dpo"},
-                            {"label_smoothing", has_margins, "dpo"},
+constexpr OwnKey kOwnKeys[]{{"beta", learns_from_groups, "dpo, orpo, kto or simpo"},
+                            {"loss_type", chooses_loss, "dpo"},
+                            {"label_smoothing", has_margins, "dpo or simpo"},
+                            {"simpo_gamma", asks_margin, "simpo"},
+                            {"label_smoothing_factor", is_token_mean, "next_token"},
                             {"precompute_ref_log_probs", compares, "dpo or kto"},
                             {"desirable_weight", is_labelled, "kto"},
                             {"undesirable_weight", is_labelled, "kto"}};
@@ -191,11 +194,12 @@ methods::ObjectiveOptions objective_options(const Recipe& recipe, const Training
     if (recipe.data_format == DataFormat::preference || recipe.data_format == DataFormat::unpaired)
       recipe.fail(
           "data_format",
-          fmt::format("is {}, which objective={} does not learn from; set objective={}, or "
-                      "leave it out",
-                      base::word_of(recipe.data_format), base::word_of(recipe.objective),
-                      recipe.data_format == DataFormat::unpaired ? "kto" : "dpo, orpo or kto"));
-    return {.kind = recipe.objective};
+          fmt::format(
+              "is {}, which objective={} does not learn from; set objective={}, or "
+              "leave it out",
+              base::word_of(recipe.data_format), base::word_of(recipe.objective),
+              recipe.data_format == DataFormat::unpaired ? "kto" : "dpo, orpo, kto or simpo"));
+    return {.kind = recipe.objective, .label_smoothing_factor = recipe.label_smoothing_factor};
   }
   check_rows(recipe, objective);
   if (has_margins(objective)) check_label_smoothing(recipe);
@@ -216,6 +220,7 @@ methods::ObjectiveOptions objective_options(const Recipe& recipe, const Training
           .beta = recipe.beta,
           .loss = recipe.loss_type,
           .label_smoothing = recipe.label_smoothing,
+          .simpo_gamma = recipe.simpo_gamma,
           .desirable_weight = recipe.desirable_weight,
           .undesirable_weight = recipe.undesirable_weight};
 }

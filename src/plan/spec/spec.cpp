@@ -18,6 +18,7 @@
 #include "plan/job/rank_grid.h"
 #include "plan/spec/adapter_widths.h"
 #include "plan/spec/frozen_weights.h"
+#include "plan/spec/generation_spec.h"
 #include "plan/spec/objective_spec.h"
 #include "plan/spec/router_loss.h"
 #include "plan/spec/stream_spec.h"
@@ -108,6 +109,7 @@ methods::UpdateOptions update_options(const Recipe& recipe, DType compute,
     options.lora_embedding_rate =
         recipe.learning_rate > 0 ? recipe.loraplus_lr_embedding / recipe.learning_rate : 0.0;
   }
+  options.ema_decay = recipe.ema_decay;
   options.seed = recipe.seed;
   if (compute == DType::f16) options.loss_scale = loss_scale(recipe);
   return options;
@@ -140,7 +142,7 @@ void check_unused(const Recipe& recipe) {
 
 // On a CPU, host and device are the same.
 bool may_step_on_host(const Recipe& recipe, const program::Target& target) {
-  return target.host_reaches_device() || methods::optimizer_of(recipe.optim).steps_on_host;
+  return target.host_reaches_device() || methods::steps_on_host(recipe.optim, recipe.ema_decay);
 }
 
 // Refuses what the optimizer's table row says that it cannot do.
@@ -155,9 +157,14 @@ void check_optimizer(const Recipe& recipe, const TrainingSpec& spec,
         fmt::format("needs all of a tensor to step it, but strategy={} gives each device a part; "
                     "use strategy=ddp, or optim=adamw_8bit",
                     base::word_of(recipe.strategy)));
-  if (!may_step_on_host(recipe, target) &&
-      recipe.offload_optimizer == formats::OffloadOptimizer::host)
-    fail("steps weights on the device alone; use offload_optimizer=stream, or optim=adamw_8bit");
+  if (may_step_on_host(recipe, target) ||
+      recipe.offload_optimizer != formats::OffloadOptimizer::host)
+    return;
+  if (optimizer.steps_on_host)
+    recipe.fail("ema_decay",
+                "asks for averages, which the device alone makes; use offload_optimizer=stream, or "
+                "leave one of them out");
+  fail("steps weights on the device alone; use offload_optimizer=stream, or optim=adamw_8bit");
 }
 
 void check_in_backward(const Recipe& recipe) {
@@ -183,13 +190,18 @@ void check_in_backward(const Recipe& recipe) {
     recipe.fail("optim_in_backward",
                 "updates weights with one learning rate, and loraplus_lr_ratio asks for several; "
                 "leave one of them out");
+  if (recipe.ema_decay > 0)
+    recipe.fail("optim_in_backward",
+                "updates each weight on its own, and ema_decay asks for an average after each "
+                "step; leave one of them out");
 }
 
 // Whether nothing prevents each update from directly following its gradient, and nobody has
 // forbidden it.
 bool may_update_in_backward(const Recipe& recipe) {
   return !recipe.is_given("optim_in_backward") && !asks_fp16(recipe) && recipe.max_grad_norm == 0 &&
-         recipe.gradient_accumulation_steps == 1 && recipe.loraplus_lr_ratio == 0;
+         recipe.gradient_accumulation_steps == 1 && recipe.loraplus_lr_ratio == 0 &&
+         recipe.ema_decay == 0;
 }
 
 void check_offloading(const Recipe& recipe) {
@@ -335,11 +347,13 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
       recipe.optim_in_backward || (may_update_in_backward(recipe) && spec.streaming.optimizer);
   check_optimizer(recipe, spec, target);
   spec.deterministic = recipe.deterministic;
+  spec.neftune_alpha = recipe.neftune_noise_alpha;
   spec.evaluate = recipe.evaluates();
   if (recipe.init == formats::Init::random) spec.init_seed = recipe.seed;
   spec.adapter_in_files = !recipe.adapter.empty();
   if (spec.adapter_in_files) spec.adapter_widths = adapter_widths(recipe.adapter);
   documents.shape_rows(spec);
+  spec.generation = generation_shape(recipe, spec, documents);
   return spec;
 }
 

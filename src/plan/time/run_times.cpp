@@ -1,5 +1,7 @@
 #include "plan/time/run_times.h"
 
+#include <algorithm>
+
 #include "plan/time/clock.h"
 
 namespace snug::plan {
@@ -30,6 +32,31 @@ int64_t evaluation_runs(const EpochRows& rows, int64_t rows_per_run) {
   return runs;
 }
 
+// How long the answers of all sets take: groups of as many as run side by side, whose prompts are
+// read and which are then decoded together, with half of their tokens on average in the cache.
+double generation_seconds(const PassInputs& inputs, const InferenceShape& shape) {
+  const int64_t groups = runs_of(inputs.answers.count, shape.sequences);
+  const int64_t prompt_tokens =
+      shape.encoder_tokens > 0
+          ? shape.encoder_tokens
+          : std::max<int64_t>(1, shape.capacity.decoder() + 1 - inputs.answers.new_tokens);
+  const int64_t prefills = shape.encoder_tokens > 0
+                               ? shape.sequences
+                               : runs_of(shape.sequences * prompt_tokens, shape.prefill_tokens);
+  const program::ExpectedBounds of_prompt{.mean_segment_tokens =
+                                              static_cast<double>(prompt_tokens)};
+  const program::ExpectedBounds of_answer{.mean_segment_tokens =
+                                              static_cast<double>(prompt_tokens) +
+                                              static_cast<double>(inputs.answers.new_tokens) / 2};
+  const double join = inputs.rates.join().seconds;
+  const double prefill =
+      seconds_of(inputs.job, ProgramName::prefill, inputs.rates, of_prompt) + join;
+  const double decode = seconds_of(inputs.job, ProgramName::decode, inputs.rates, of_answer) + join;
+  return static_cast<double>(groups) *
+         (static_cast<double>(prefills) * prefill +
+          static_cast<double>(inputs.answers.new_tokens - 1) * decode);
+}
+
 }  // namespace
 
 std::optional<PassFigures> reference_pass(const PassInputs& inputs) {
@@ -47,12 +74,14 @@ std::optional<PassFigures> evaluation_pass(const PassInputs& inputs) {
   PassFigures pass = pass_of(inputs, ProgramName::evaluate);
   if (inputs.rows)
     pass.runs = evaluation_runs(*inputs.rows, inputs.spec.rows * inputs.spec.ranks.ranks());
+  if (inputs.spec.generation)
+    pass.first_seconds = generation_seconds(inputs, *inputs.spec.generation);
   return pass;
 }
 
-double save_seconds(const Job& job, const Rates& rates) {
+double save_seconds(const Job& job, const Rates& rates, bool only_model) {
   return seconds_of(job, ProgramName::save, rates, {}) +
-         seconds_of(job, ProgramName::save_state, rates, {});
+         (only_model ? 0 : seconds_of(job, ProgramName::save_state, rates, {}));
 }
 
 }  // namespace snug::plan

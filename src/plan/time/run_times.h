@@ -2,7 +2,8 @@
 // log-probabilities of the model as training begins, an evaluation, a checkpoint. Loading is
 // load_seconds (clock.h).
 //
-// What it leaves out: that documents of the evaluation data may be of other lengths than those of
+// What it leaves out: that answers end early, and that fewer and fewer are then generated side by
+// side; that documents of the evaluation data may be of other lengths than those of
 // the training data; syncing and checksums of files.
 //
 // Pure functions.
@@ -24,6 +25,12 @@ struct EpochRows {
   std::vector<int64_t> evaluation{};  // of each set
 };
 
+// The answers that an evaluation generates (generation_spec.h).
+struct AskedAnswers {
+  int64_t count = 0;       // of all sets
+  int64_t new_tokens = 0;  // at most, of each
+};
+
 // What passes are priced by. `rows`: nothing where the data were not read, so that nobody knows how
 // often a program runs.
 struct PassInputs {
@@ -32,14 +39,16 @@ struct PassInputs {
   const Rates& rates;
   const program::ExpectedBounds& expected;
   std::optional<EpochRows> rows;
+  AskedAnswers answers{};
 };
 
 // `prepare`, then `reference` over all data, of which each rank makes every number; nothing where a
 // job keeps none.
 std::optional<PassFigures> reference_pass(const PassInputs& inputs);
-// `evaluate` over each evaluation set, which ranks divide; nothing where there are none.
+// `evaluate` over each evaluation set, which ranks divide, and the answers that are generated, each
+// as long as it may be; nothing where there are no sets.
 std::optional<PassFigures> evaluation_pass(const PassInputs& inputs);
-// Of the programs that write a checkpoint.
-double save_seconds(const Job& job, const Rates& rates);
+// Of the programs that write a checkpoint, with the optimizer's state or of the model alone.
+double save_seconds(const Job& job, const Rates& rates, bool only_model);
 
 }  // namespace snug::plan

@@ -27,6 +27,7 @@ enum class ProgramName : uint8_t {
   restore,
   save,
   save_state,
+  average,
 };
 
 constexpr auto words_of(ProgramName /*type*/) {
@@ -44,7 +45,8 @@ constexpr auto words_of(ProgramName /*type*/) {
                                    {ProgramName::load_adapter, "load_adapter"},
                                    {ProgramName::restore, "restore"},
                                    {ProgramName::save, "save"},
-                                   {ProgramName::save_state, "save_state"}});
+                                   {ProgramName::save_state, "save_state"},
+                                   {ProgramName::average, "average"}});
 }
 
 constexpr std::string_view name_of(ProgramName name) { return base::word_of(name); }
@@ -91,6 +93,7 @@ constexpr std::optional<Stage> stage_of(ProgramName name) {
     case ProgramName::restore:
     case ProgramName::save:
     case ProgramName::save_state:
+    case ProgramName::average:
       return std::nullopt;
   }
   return std::nullopt;

@@ -25,6 +25,9 @@ std::string first_moment_name(std::string_view trainable) {
 std::string second_moment_name(std::string_view trainable) {
   return fmt::format("moment2.{}", trainable);
 }
+std::string average_name(std::string_view trainable) {
+  return fmt::format("average.{}", trainable);
+}
 std::string row_moment_name(std::string_view trainable) {
   return fmt::format("moment_rows.{}", trainable);
 }

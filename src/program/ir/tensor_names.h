@@ -17,6 +17,12 @@ inline constexpr std::string_view kPositionsName = "positions";
 inline constexpr std::string_view kQueryBoundsName = "query_bounds";
 // Bounds of the answer within each segment.
 inline constexpr std::string_view kAnswerBoundsName = "answer_bounds";
+// What was found out of answers before they are learned: how much better each segment was rewarded
+// than its group, what each token counts, and the log-probabilities of tokens that the answers were
+// made with.
+inline constexpr std::string_view kAdvantagesName = "advantages";
+inline constexpr std::string_view kTokenWeightsName = "token_weights";
+inline constexpr std::string_view kOldName = "old.log_probabilities";
 // For each group of segments: 1 if its answer is desirable, -1 if not, 0 if the group is empty.
 inline constexpr std::string_view kLabelsName = "labels";
 inline constexpr std::string_view kKeyBoundsName = "key_bounds";
@@ -31,6 +37,7 @@ inline constexpr std::string_view kAdapterRowsName = "adapter_rows";
 inline constexpr std::string_view kInverseTokensName = "inverse_tokens";
 inline constexpr std::string_view kInversePairsName = "inverse_pairs";
 inline constexpr std::string_view kInverseChosenTokensName = "inverse_chosen_tokens";
+inline constexpr std::string_view kInverseLearnedTokensName = "inverse_learned_tokens";
 inline constexpr std::string_view kInverseDesirableName = "inverse_desirable";
 inline constexpr std::string_view kInverseUndesirableName = "inverse_undesirable";
 inline constexpr std::string_view kInverseDocumentTokensName = "inverse_document_tokens";
@@ -40,7 +47,7 @@ inline constexpr std::string_view kRandomName = "random";
 // The factor of the losses from which gradients begin, and the counts of finite and skipped steps.
 inline constexpr std::string_view kLossScaleName = "loss_scale";
 inline constexpr std::string_view kLossScaleCountsName = "loss_scale.counts";
-// Log-probabilities of segments under the reference model.
+// Log-probabilities of segments, or of tokens, under the reference model.
 inline constexpr std::string_view kReferenceName = "reference.log_probabilities";
 
 // Results.
@@ -53,6 +60,8 @@ inline constexpr std::string_view kLikeliestLogitsName = "likeliest.logits";
 inline constexpr std::string_view kLikeliestIdsName = "likeliest.ids";
 inline constexpr std::string_view kGradientNormName = "gradient_norm";
 inline constexpr std::string_view kClipFactorName = "clip_factor";
+// 1, or NaN where an update changes nothing.
+inline constexpr std::string_view kFiniteFactorName = "finite_factor";
 
 // The name of a tensor that programs of a job do not share, because it differs in shape.
 std::string own_name(const ProgramKey& program, std::string_view name);
@@ -72,6 +81,8 @@ std::string second_moment_name(std::string_view trainable);
 // those of its elements.
 std::string row_moment_name(std::string_view trainable);
 std::string column_moment_name(std::string_view trainable);
+// The average of its values over the steps of a run.
+std::string average_name(std::string_view trainable);
 // The scales of 8-bit moments.
 std::string first_scale_name(std::string_view trainable);
 std::string second_scale_name(std::string_view trainable);

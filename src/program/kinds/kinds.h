@@ -19,6 +19,7 @@
   X(SumRows, sum_rows)                                   \
   X(Scale, scale)                                        \
   X(Dropout, dropout)                                    \
+  X(AddNoise, add_noise)                                 \
   X(Cast, cast)                                          \
   X(Zeros, zeros)                                        \
   X(Embedding, embedding)                                \
@@ -103,7 +104,9 @@
   X(EncodeScales, encode_scales)                         \
   X(Put, put)                                            \
   X(PutBounds, put_bounds)                               \
-  X(Write, write)
+  X(Write, write)                                        \
+  X(Grpo, grpo)                                          \
+  X(GrpoGrad, grpo_grad)
 
 namespace snug::program {
 

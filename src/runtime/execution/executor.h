@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backends/arena.h"
@@ -37,6 +38,10 @@ class Executor {
   // How often the stage has changed. Tensors of lifetime step keep their values while this stays
   // the same.
   int64_t stages_begun() const { return stages_begun_; }
+
+  // Makes `user` the one who writes caches of generation from now on. Returns whether another one
+  // was it before, so that what this user had in them may be lost.
+  bool take_caches(const void* user) const { return std::exchange(caches_user_, user) != user; }
 
   // Runs the operations of one program in order, except those that the runtime performs, including
   // the copies of its inputs (host.NAME) and results. Returns when they are queued (on cpu: done).
@@ -130,6 +135,7 @@ class Executor {
   mutable std::optional<program::Stage> stage_;                         // the stage that is active
   mutable int64_t stages_begun_ = 0;
   Observer* observer_ = nullptr;
+  mutable const void* caches_user_ = nullptr;
 };
 
 }  // namespace snug::runtime

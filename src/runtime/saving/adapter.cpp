@@ -55,6 +55,10 @@ std::vector<FilePart> table_parts(const TensorIndex& index, const program::Tenso
 
 void initialise_adapter(Executor& executor) {
   perform(program::ProgramName::load_adapter, {}, executor);
+  initialise(executor);
+}
+
+void initialise(Executor& executor) {
   if (executor.job().find(program::ProgramName::initialise) != nullptr)
     executor.run(program::ProgramName::initialise);
 }

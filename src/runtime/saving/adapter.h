@@ -19,6 +19,8 @@ namespace snug::runtime {
 // Performs the program `load_adapter` of a job with a new adapter, and runs `initialise`, which
 // reads the model's weights, where the job has it.
 void initialise_adapter(Executor& executor);
+// Runs `initialise`, where the job has it.
+void initialise(Executor& executor);
 
 // The method's options for a job that continues training its recipe's adapter. The adapter's folder
 // may also hold tables of the model (unchanged_tables.h), which this reads; throws UserError where

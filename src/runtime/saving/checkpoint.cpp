@@ -1,6 +1,7 @@
 #include "runtime/saving/checkpoint.h"
 
 #include <array>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -89,13 +90,10 @@ void check_file(const fs::path& path, int64_t bytes) {
         path.string(), found, bytes);
 }
 
-// Writes the checksums of a checkpoint's files and its state, and commits the transaction. The
-// state lists every file that was written, even if one has been removed meanwhile, so that its
-// absence is noticed.
-void finish_checkpoint(const CheckpointOptions& options, const TrainerState& state,
-                       std::map<std::string, std::string> checksums,
-                       formats::DirectoryTransaction& transaction) {
-  const fs::path& folder = transaction.staging();
+// Writes the checksums of a checkpoint's files and its state. The state lists every file that was
+// written, even if one has been removed meanwhile, so that its absence is noticed.
+void write_state(const fs::path& folder, const TrainerState& state,
+                 std::map<std::string, std::string> checksums) {
   std::vector<std::string> written{kChecksumsName};
   for (const auto& [name, unused] : checksums) written.push_back(name);
   const std::string text = formats::to_json(std::move(checksums));
@@ -108,19 +106,33 @@ void finish_checkpoint(const CheckpointOptions& options, const TrainerState& sta
       base::throw_user_error("{}: the file was removed while the checkpoint was written",
                              (folder / name).string());
   base::write_file_atomically(folder / kStateName, to_json(complete));
-  transaction.commit(formats::DirectoryTransaction::IfExists::replace);
+}
+
+void prune_before(const CheckpointOptions& options, const TrainerState& state) {
   prune_checkpoints(options.output_dir, state.step, options.save_total_limit,
                     state.history.kept_checkpoints());
+}
+
+void finish_checkpoint(const CheckpointOptions& options, const TrainerState& state,
+                       std::map<std::string, std::string> checksums,
+                       formats::DirectoryTransaction& transaction) {
+  write_state(transaction.staging(), state, std::move(checksums));
+  transaction.commit(formats::DirectoryTransaction::IfExists::replace);
+  prune_before(options, state);
+}
+
+formats::TensorChecksums write_result_files(const fs::path& folder,
+                                            const CheckpointOptions& options, Executor& executor) {
+  return options.adapter ? write_adapter_files(folder, *options.adapter, options.model.folder,
+                                               executor, options.chat)
+                         : write_model_files(folder, options.model, executor, options.chat);
 }
 
 void save_by_one(const CheckpointOptions& options, const TrainerState& state, Executor& executor) {
   formats::DirectoryTransaction transaction(checkpoint_path(options.output_dir, state.step),
                                             formats::DirectoryTransaction::Parent::must_exist);
   const fs::path& folder = transaction.staging();
-  formats::TensorChecksums tensors =
-      options.adapter ? write_adapter_files(folder, *options.adapter, options.model.folder,
-                                            executor, options.chat)
-                      : write_model_files(folder, options.model, executor, options.chat);
+  formats::TensorChecksums tensors = write_result_files(folder, options, executor);
   Saved state_tensors = saved_by(ProgramName::save_state, FileSet::optimizer, executor);
   tensors.merge(write_tensors(folder, stem_of(FileSet::optimizer), state_tensors, executor));
   std::map<std::string, std::string> checksums;
@@ -250,12 +262,87 @@ fs::path save_by_ranks(const CheckpointOptions& options, const TrainerState& sta
   return target;
 }
 
+// The checkpoint's folder is that of the result, whole files whatever the ranks, and its state.
+void save_only_model(const CheckpointOptions& options, const TrainerState& state,
+                     Executor& executor) {
+  const auto finish = [&](const fs::path& folder) {
+    std::map<std::string, std::string> checksums;
+    for (const auto& entry : base::list_folder(folder))
+      if (entry.is_regular_file())
+        checksums.emplace(entry.path().filename().string(),
+                          to_json(formats::checksums_of_bytes(
+                              entry.path(), buffer_of(ProgramName::save, executor))));
+    write_state(folder, state, std::move(checksums));
+  };
+  const FolderWriter writer{.write_alone =
+                                [&](const fs::path& folder) {
+                                  write_result_files(folder, options, executor);
+                                  finish(folder);
+                                },
+                            .write_config =
+                                [&](const fs::path& folder) {
+                                  write_companions(folder, options, executor);
+                                  finish(folder);
+                                },
+                            .parent = formats::DirectoryTransaction::Parent::must_exist};
+  // An adapter is one file only, since PEFT reads no more.
+  const int64_t shard_bytes = options.adapter ? std::numeric_limits<int64_t>::max()
+                                              : formats::ModelWriter::kDefaultShardBytes;
+  save_folder(checkpoint_path(options.output_dir, state.step), result_of(executor), shard_bytes,
+              writer, executor);
+  on_all_ranks(executor.mesh(), [&] {
+    if (executor.mesh().rank() == 0) prune_before(options, state);
+  });
+}
+
+// The newest checkpoint next to this one from which a run resumes.
+std::optional<fs::path> newest_to_resume(const fs::path& folder) {
+  std::optional<fs::path> newest;
+  std::error_code error;
+  for (const CheckpointFolder& each :
+       list_checkpoints(fs::weakly_canonical(folder, error).parent_path()).complete)
+    if (!each.only_model) newest = each.path;
+  return newest;
+}
+
 }  // namespace
+
+void require_optimizer_state(const fs::path& folder) {
+  if (!read_checkpoint_state(folder).only_model) return;
+  const auto whole = newest_to_resume(folder);
+  base::throw_user_error(
+      "{0}: this checkpoint holds the model alone (save_only_model), without the optimizer's "
+      "state, so no run resumes from it. {1}To train on from its weights, start a new run in "
+      "another output_dir with {2}={0}",
+      folder.string(),
+      whole
+          ? fmt::format("{} can be resumed from, with overwrite_output_dir=true. ", whole->string())
+          : "",
+      fs::exists(folder / "adapter_config.json") ? "adapter" : "model");
+}
+
+void copy_result(const fs::path& folder, const fs::path& target, Executor& executor) {
+  executor.backend().synchronise();
+  on_all_ranks(executor.mesh(), [&] {
+    if (executor.mesh().rank() != 0) return;
+    const formats::FolderChecksums checksums =
+        read_checksums(folder, read_checkpoint_state(folder));
+    formats::verify_files(folder, checksums, buffer_of(ProgramName::save, executor));
+    formats::DirectoryTransaction transaction(target);
+    for (const auto& [name, unused] : checksums.files)
+      base::copy_file_atomically(folder / name, transaction.staging() / name);
+    transaction.commit(formats::DirectoryTransaction::IfExists::replace);
+  });
+}
 
 fs::path save_checkpoint(const CheckpointOptions& options, const TrainerState& state,
                          Executor& executor) {
   SNUG_CHECK_EQ(options.adapter.has_value(), !plan::adapter_tensors(executor.job()).empty());
   executor.backend().synchronise();
+  if (state.only_model) {
+    save_only_model(options, state, executor);
+    return checkpoint_path(options.output_dir, state.step);
+  }
   if (comm::Mesh::size_of(executor.mesh().shards) > 1)
     return save_by_ranks(options, state, executor);
   // All replicas hold the same, so the first rank writes everything.
@@ -285,6 +372,7 @@ TrainerState restore_checkpoint(const fs::path& folder, const models::ModelConfi
                                 Executor& executor) {
   TrainerState state;
   on_all_ranks(executor.mesh(), [&] {
+    require_optimizer_state(folder);
     state = read_checkpoint_state(folder);
     executor.backend().synchronise();
     const formats::FolderChecksums checksums = read_checksums(folder, state);

@@ -41,8 +41,8 @@ CheckpointList list_checkpoints(const fs::path& output_dir) {
     const auto step = step_of(entry.path().filename().string());
     if (!step || !entry.is_directory(error)) continue;
     try {
-      read_checkpoint_state(entry.path());
-      list.complete.push_back({entry.path(), *step});
+      const TrainerState state = read_checkpoint_state(entry.path());
+      list.complete.push_back({entry.path(), *step, state.only_model});
     } catch (const base::UserError& reason) {
       list.ignored.emplace_back(reason.what());
     }

@@ -13,6 +13,7 @@ namespace snug::runtime {
 struct CheckpointFolder {
   std::filesystem::path path;
   int64_t step = 0;
+  bool only_model = false;  // no run resumes from it
 };
 
 struct CheckpointList {

@@ -11,7 +11,6 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/finite.h"
-#include "formats/folder/directory_transaction.h"
 #include "formats/folder/shared_model_writer.h"
 #include "formats/folder/tensor_index.h"
 #include "plan/job/storage_programs.h"
@@ -281,7 +280,7 @@ void save_folder(const fs::path& folder, FileSet files, int64_t max_shard_bytes,
   const bool is_shared = comm::Mesh::size_of(mesh.shards) > 1;
   std::optional<formats::DirectoryTransaction> transaction;
   on_all_ranks(mesh, [&] {
-    if (mesh.rank() == 0) transaction.emplace(folder);
+    if (mesh.rank() == 0) transaction.emplace(folder, writer.parent);
   });
   if (is_shared) {
     const fs::path staging =

@@ -16,6 +16,7 @@
 #include "backends/invocation.h"
 #include "backends/trace.h"
 #include "formats/folder/checksums.h"
+#include "formats/folder/directory_transaction.h"
 #include "formats/folder/model_writer.h"
 #include "runtime/execution/executor.h"
 #include "runtime/storage/file_names.h"
@@ -83,6 +84,7 @@ void read_back(const std::filesystem::path& folder, const std::string& stem, Sav
 struct FolderWriter {
   std::function<void(const std::filesystem::path&)> write_alone;   // all of it
   std::function<void(const std::filesystem::path&)> write_config;  // what is no tensor
+  formats::DirectoryTransaction::Parent parent = formats::DirectoryTransaction::Parent::create;
 };
 
 // Writes `folder`, or replaces it, with what the program `save` writes. Throws on all ranks where

@@ -161,6 +161,7 @@ std::string to_json(const TrainerState& state) {
                 {"total_tokens", state.total_tokens},
                 {"skipped_steps", state.skipped_steps},
                 {"train_seconds", state.train_seconds},
+                {"only_model", state.only_model},
                 {"history", history_json(state.history)},
                 {"identity", {{"fixed", state.identity.fixed}, {"free", state.identity.free}}},
                 {"files", state.files},
@@ -187,7 +188,8 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& file)
   // Absent in runs without loss scaling, which skip no steps, and in older files.
   if (object.has("skipped_steps")) state.skipped_steps = count(object, "skipped_steps");
   state.train_seconds = amount(object, "train_seconds");
-  // Absent in older files.
+  // Absent in older files, as is the history.
+  if (object.has("only_model")) state.only_model = object.boolean("only_model");
   if (object.has("history")) state.history = history_in(object.object("history"));
   const JsonObject identity = object.object("identity");
   state.identity = {texts(identity.object("fixed")), texts(identity.object("free"))};

@@ -63,6 +63,7 @@ struct TrainerState {
   int64_t skipped_steps = 0;  // how many of the `step` steps changed nothing because their
                               // gradients were not finite
   double train_seconds = 0;
+  bool only_model = false;  // the checkpoint holds no optimizer state (save_only_model)
   RunHistory history;
   RunIdentity identity;
   // The sizes in bytes of all other files of the checkpoint, and the checksum of checksums.json;

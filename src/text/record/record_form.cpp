@@ -273,7 +273,7 @@ std::string no_form_message(const std::string& keys, std::optional<RecordForm> w
   if (*wanted == RecordForm::preference)
     return fmt::format(
         "expected the fields chosen and rejected, and where there is one prompt: pairs of answers, "
-        "which objective=dpo and orpo learn from; found: {}",
+        "which objective=dpo, orpo and simpo learn from; found: {}",
         keys);
   if (*wanted == RecordForm::unpaired)
     return fmt::format(

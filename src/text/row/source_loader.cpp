@@ -164,8 +164,8 @@ void SourceLoader::start(const Record& first, int line) {
   form_ = first.form;
   if (*form_ == RecordForm::preference && !options_.form)
     throw base::UserError(
-        "the records hold pairs of answers (chosen and rejected), which objective=dpo, orpo "
-        "and kto learn from; set one of them, or give data with one answer to each prompt",
+        "the records hold pairs of answers (chosen and rejected), which objective=dpo, orpo, "
+        "kto and simpo learn from; set one of them, or give data with one answer to each prompt",
         {path_, line, 0});
   if (rules_.has_encoder) require_parts(*form_, path_, line);
   require_end_to_keep(line);

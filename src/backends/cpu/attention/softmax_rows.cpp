@@ -16,6 +16,10 @@ Statistics statistics_of(const LogitRun& run, const SoftmaxKernels& kernels) {
   return result;
 }
 
+float sum_of(const LogitRun& run, const SoftmaxKernels& kernels) {
+  return kernels.sum[run.element](run.data, run.count);
+}
+
 Statistics merged(const Statistics& a, const Statistics& b) {
   const float largest = std::max(a.largest, b.largest);
   return {largest, a.sum * std::exp(a.largest - largest) + b.sum * std::exp(b.largest - largest)};
@@ -26,20 +30,27 @@ void make_gradient(const LogitRun& run, const GradientRun& gradient,
   const bool holds_target = gradient.target >= 0 && gradient.target < run.count;
   const float logit = holds_target ? logit_at(run.data, run.element, gradient.target) : 0.0F;
   float scale_of_target = gradient.scale;
+  SNUG_CHECK(gradient.cap == 0.0F || run.element == kF32, "capped logits of another type than f32");
   if (gradient.cap > 0.0F) {
-    SNUG_CHECK(run.element == kF32, "capped logits of another type than f32");
+    const float share = logit / gradient.cap;
+    scale_of_target *= 1.0F - share * share;
+  }
+  const float of_each = gradient.smoothing.of_each();
+  if (gradient.smoothing.is_there()) {
+    kernels.smoothed_gradient[run.element][gradient.element](
+        run.data, run.count, {gradient.lse, gradient.scale, of_each, gradient.cap}, gradient.data);
+  } else if (gradient.cap > 0.0F) {
     kernels.capped_gradient[gradient.element](static_cast<const float*>(run.data), run.count,
                                               {gradient.lse, gradient.scale, gradient.cap},
                                               gradient.data);
-    const float share = logit / gradient.cap;
-    scale_of_target *= 1.0F - share * share;
   } else {
     kernels.gradient[run.element][gradient.element](run.data, run.count, gradient.lse,
                                                     gradient.scale, gradient.data);
   }
   if (holds_target)
     set_value(gradient.data, gradient.element, gradient.target,
-              (std::exp(logit - gradient.lse) - 1.0F) * scale_of_target);
+              (std::exp(logit - gradient.lse) - gradient.smoothing.of_target() - of_each) *
+                  scale_of_target);
 }
 
 int64_t checked_target(int32_t target, int64_t vocab) {

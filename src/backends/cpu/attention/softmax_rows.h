@@ -30,11 +30,28 @@ struct LogitRun {
 
 Statistics statistics_of(const LogitRun& run, const SoftmaxKernels& kernels);
 
+float sum_of(const LogitRun& run, const SoftmaxKernels& kernels);
+
+// How a loss of a vocabulary is smoothed: `smoothing` is the share of the loss that is the mean
+// over the vocabulary, 0 for none.
+struct LossSmoothing {
+  float smoothing = 0.0F;
+  int64_t vocab = 1;
+  bool is_there() const { return smoothing > 0.0F; }
+  // What the loss wants of every probability, and of the target's besides.
+  float of_each() const { return smoothing / static_cast<float>(vocab); }
+  float of_target() const { return 1.0F - smoothing; }
+  // What stands for the target's logit in the loss of a row whose logits have this sum.
+  float logit(float target_logit, float sum) const {
+    return target_logit + smoothing * (sum / static_cast<float>(vocab) - target_logit);
+  }
+};
+
 Statistics merged(const Statistics& a, const Statistics& b);
 
-// gradient = (softmax - onehot) * scale. `gradient` may be the same address as the logits. `target`
-// counts from the run's first logit and may be outside of it. With a cap the logits are f32 values
-// cap tanh(z / cap), and the gradient is that of z.
+// gradient = (softmax - onehot) * scale, or what smoothing makes of it. `gradient` may be the same
+// address as the logits. `target` counts from the run's first logit and may be outside of it. With
+// a cap the logits are f32 values cap tanh(z / cap), and the gradient is that of z.
 struct GradientRun {
   void* data;
   Element element;
@@ -42,6 +59,7 @@ struct GradientRun {
   float lse;
   float scale;
   float cap;  // the softcap of logits; 0 means none
+  LossSmoothing smoothing{};
 };
 
 void make_gradient(const LogitRun& run, const GradientRun& gradient, const SoftmaxKernels& kernels);

@@ -10,24 +10,27 @@
 namespace snug::backends::cpu {
 namespace {
 
-void run(const program::CrossEntropy&, const Invocation& invocation, CpuContext& context) {
+void run(const program::CrossEntropy& loss, const Invocation& invocation, CpuContext& context) {
   const Rows logits = rows_of(invocation[program::CrossEntropy::kLogits]);
   const int32_t* targets = integers_of(invocation[program::CrossEntropy::kTargets]);
   auto* losses = invocation[program::CrossEntropy::kLosses].as<float>();
+  const SoftmaxKernels& kernels = *context.kernels.softmax;
+  const LossSmoothing smoothing{loss.smoothing, logits.columns};
   note_rows(invocation, program::CrossEntropy::kTargets);
   parallel_for(logits.rows, [&](int64_t t) {
     losses[t] = 0;
     if (targets[t] < 0) return;
     const int64_t target = checked_target(targets[t], logits.columns);
     const LogitRun row{logits.at(t), logits.element, logits.columns};
-    losses[t] =
-        statistics_of(row, *context.kernels.softmax).loss(logit_at(row.data, row.element, target));
+    float logit = logit_at(row.data, row.element, target);
+    if (smoothing.is_there()) logit = smoothing.logit(logit, sum_of(row, kernels));
+    losses[t] = statistics_of(row, kernels).loss(logit);
   });
   sum_losses(losses, logits.rows, factors_of(invocation[program::CrossEntropy::kInverseTokens]),
              invocation[program::CrossEntropy::kLoss]);
 }
 
-void run(const program::CrossEntropyGrad&, const Invocation& invocation, CpuContext& context) {
+void run(const program::CrossEntropyGrad& grad, const Invocation& invocation, CpuContext& context) {
   const SoftmaxKernels& kernels = *context.kernels.softmax;
   const Rows logits = rows_of(invocation[program::CrossEntropyGrad::kLogits]);
   const int32_t* targets = integers_of(invocation[program::CrossEntropyGrad::kTargets]);
@@ -46,7 +49,8 @@ void run(const program::CrossEntropyGrad&, const Invocation& invocation, CpuCont
                    .target = checked_target(targets[t], logits.columns),
                    .lse = statistics_of(row, kernels).lse(),
                    .scale = factors[t],
-                   .cap = 0.0F},
+                   .cap = 0.0F,
+                   .smoothing = {grad.smoothing, logits.columns}},
                   kernels);
   });
 }

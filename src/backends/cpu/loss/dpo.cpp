@@ -18,33 +18,38 @@ using program::DpoGrad;
 template <typename Struct, typename F>
 void for_each_pair(const Struct& dpo, const Invocation& invocation, F&& f) {
   const auto* policy = invocation[Struct::kPolicy].template as<const float>();
-  const auto* reference = invocation[Struct::kReference].template as<const float>();
+  const auto* reference =
+      dpo.reference ? invocation[Struct::kReference].template as<const float>() : nullptr;
   const int32_t* bounds = integers_of(invocation[Struct::kBounds]);
   const int32_t* answers = dpo.means ? integers_of(invocation[Struct::kAnswers]) : nullptr;
   const auto tokens = [&](int64_t segment) {
     if (answers == nullptr) return 1.0;
     return static_cast<double>(std::max(1, answers[2 * segment + 1] - answers[2 * segment] - 1));
   };
+  const auto compared_with = [&](int64_t segment) {
+    return reference == nullptr ? 0.0 : static_cast<double>(reference[segment]);
+  };
   const int64_t pairs = invocation[Struct::kPolicy].elements() / 2;
   for (int64_t p = 0; p < pairs; ++p)
     if (bounds[4 * p] < bounds[4 * p + 1])
-      f(p, AnswerPair<double>{policy[2 * p], policy[2 * p + 1], reference[2 * p],
-                              reference[2 * p + 1], tokens(2 * p), tokens(2 * p + 1)});
+      f(p, AnswerPair<double>{policy[2 * p], policy[2 * p + 1], compared_with(2 * p),
+                              compared_with(2 * p + 1), tokens(2 * p), tokens(2 * p + 1)});
 }
 
 template <typename Struct>
 PairLoss<double> loss_of(const Struct& dpo, const AnswerPair<double>& pair) {
-  return pair_loss<double>({dpo.form, dpo.beta, dpo.label_smoothing}, pair.chosen_score(),
-                           pair.rejected_score());
+  return pair_loss<double>({dpo.form, dpo.beta, dpo.label_smoothing, dpo.target_margin},
+                           pair.chosen_score(), pair.rejected_score());
 }
 
 void run(const Dpo& dpo, const Invocation& invocation, CpuContext&) {
   const auto beta = static_cast<double>(dpo.beta);
   std::array<double, program::kPreferenceMeasures.size()> sums{};
   double loss = 0;
-  for_each_pair(dpo, invocation, [&](int64_t, const AnswerPair<double>& pair) {
+  for_each_pair(dpo, invocation, [&](int64_t, const AnswerPair<double>& answers) {
+    const AnswerPair<double> pair = dpo.reference ? answers : answers.compared();
     const double margin = pair.margin(beta);
-    loss += loss_of(dpo, pair).value;
+    loss += loss_of(dpo, answers).value;
     const std::array<double, program::kPreferenceMeasures.size()> measures{
         pair.chosen_reward(beta),
         pair.rejected_reward(beta),

@@ -197,9 +197,21 @@ class LossRun {
       row = merged(row, statistics_of(logit_run(part, i, block), kernels_));
     const int64_t target = targets_[token(part, i)];
     const int64_t block = target / plan_.block_columns();
-    losses_[token(part, i)] =
-        row.loss(logit_at(logit_run(part, i, block).data, kF32, target % plan_.block_columns()));
+    const float logit =
+        logit_at(logit_run(part, i, block).data, kF32, target % plan_.block_columns());
+    losses_[token(part, i)] = row.loss(smoothed_logit(part, i, logit));
     return row;
+  }
+
+  LossSmoothing smoothing() const { return {shape_.smoothing, shape_.vocab}; }
+
+  // What stands for the target's logit in the loss of row i of a chunk.
+  float smoothed_logit(const Part& part, int64_t i, float logit) const {
+    if (!smoothing().is_there()) return logit;
+    float sum = 0.0F;
+    for (int64_t block = 0; block < plan_.blocks(); ++block)
+      sum += sum_of(logit_run(part, i, block), kernels_);
+    return smoothing().logit(logit, sum);
   }
 
   void row_gradients(const Part& part, int64_t i) const {
@@ -214,7 +226,8 @@ class LossRun {
                      .target = target - block * plan_.block_columns(),
                      .lse = lse,
                      .scale = factors_[token(part, i)] * shape_.scale,
-                     .cap = shape_.softcap},
+                     .cap = shape_.softcap,
+                     .smoothing = smoothing()},
                     kernels_);
     }
   }

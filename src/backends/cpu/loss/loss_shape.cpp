@@ -25,6 +25,7 @@ LossShape plain_shape_of(const Loss& loss, const program::OperationView& view) {
   shape.rest = loss.products.rest;
   shape.scale = loss.scale;
   shape.softcap = loss.softcap;
+  shape.smoothing = loss.smoothing;
   shape.bias = loss.bias;
   shape.gain = loss.gain;
   return shape;

@@ -26,6 +26,7 @@ struct LossShape {
   LossAlgorithms rest = {};   // for the last block, if it is narrower
   float scale = 1.0F;         // multiplies the logits
   float softcap = 0.0F;       // applied to scaled logits; 0 means none
+  float smoothing = 0.0F;     // the share of the loss that is the mean over the vocabulary
   bool bias = false;
   bool bias_gradient = false;
   bool gain = false;

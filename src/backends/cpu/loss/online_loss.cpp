@@ -53,6 +53,7 @@ class OnlineRun {
   }
 
   void run() {
+    if (has_mean_weight()) make_mean_weight();
     const int64_t trained = list_trained_rows(shape_, targets_, losses_, dhidden_, row_numbers_);
     invocation_.note_extent({.rows = static_cast<double>(trained)});
     for (int64_t row = 0; row < trained; row += plan_.chunk_rows) {
@@ -88,6 +89,9 @@ class OnlineRun {
   }
   RowState* states() const { return workspace<RowState>(plan_.rows_offset); }
   float* sums(int64_t row) const { return workspace<float>(plan_.sums_offset) + row * plan_.depth; }
+  // With smoothing: the sum of each row's logits, and in training the mean of the weight's rows.
+  float* logit_sums() const { return workspace<float>(plan_.logit_sums_offset); }
+  float* mean_weight() const { return workspace<float>(plan_.mean_weight_offset); }
   uint16_t* gathered(int64_t row) const {
     return workspace<uint16_t>(plan_.hidden_offset) + row * plan_.hidden_stride;
   }
@@ -149,6 +153,7 @@ class OnlineRun {
       std::memcpy(gathered(i), hidden_.at(tokens[i]), static_cast<size_t>(shape_.width) * 2);
       std::memset(gathered(i) + shape_.width, 0, padding * 2);
       states()[i] = {std::numeric_limits<float>::lowest(), 0.0F, 0.0F};
+      if (smoothing().is_there()) logit_sums()[i] = 0.0F;
     }
   }
 
@@ -180,18 +185,49 @@ class OnlineRun {
     RowState& state = states()[row];
     float* const x = logits(row);
     if (target >= 0 && target < block.count) state.target_logit = x[target];
+    if (smoothing().is_there())
+      logit_sums()[row] += sum_of({x, kF32, block.count}, *context_.kernels.softmax);
     const float factor =
         softmax_.add(x, block.count, &state.largest, &state.sum, reinterpret_cast<uint16_t*>(x));
     if (shape_.train && block.first > 0 && factor != 1.0F)
       softmax_.scale(sums(row), shape_.width, factor);
   }
 
+  LossSmoothing smoothing() const { return {shape_.smoothing, shape_.vocab}; }
+  bool has_mean_weight() const { return smoothing().is_there() && shape_.train; }
+
+  // The mean of the weight's rows, of which the gradient of hidden has a share.
+  void make_mean_weight() const {
+    constexpr int64_t kColumns = 256;
+    const auto sum_rows = context_.kernels.elementwise->sum_rows[kBf16];
+    const float inverse = 1.0F / static_cast<float>(shape_.vocab);
+    parallel_ranges(shape_.width, kColumns, [&](int64_t begin, int64_t end) {
+      float* const mean = mean_weight() + begin;
+      sum_rows(reinterpret_cast<const uint16_t*>(weight_.at(0)) + begin, weight_.stride,
+               shape_.vocab, end - begin, mean);
+      for (int64_t j = 0; j < end - begin; ++j) mean[j] *= inverse;
+    });
+  }
+
+  // Adds to a row's sums what smoothing changes of the weight's rows that are taken from them:
+  // instead of the target's row, a share of it and of the mean.
+  void smooth_sums(const uint16_t* target_row, int64_t row) const {
+    float* const sums_of_row = sums(row);
+    const float* const mean = mean_weight();
+    const float share = shape_.smoothing * states()[row].sum;
+    for (int64_t j = 0; j < shape_.width; ++j)
+      sums_of_row[j] += share * (base::to_float(base::BFloat16{target_row[j]}) - mean[j]);
+  }
+
   void finish(int64_t token, int64_t row) const {
     const RowState& state = states()[row];
-    losses_[token] = Statistics{state.largest, state.sum}.loss(state.target_logit);
+    float logit = state.target_logit;
+    if (smoothing().is_there()) logit = smoothing().logit(logit, logit_sums()[row]);
+    losses_[token] = Statistics{state.largest, state.sum}.loss(logit);
     if (!shape_.train) return;
-    softmax_.gradient(sums(row), reinterpret_cast<const uint16_t*>(weight_.at(targets_[token])),
-                      shape_.width, {1.0F / state.sum, factors_[token]},
+    const auto* const target_row = reinterpret_cast<const uint16_t*>(weight_.at(targets_[token]));
+    if (has_mean_weight()) smooth_sums(target_row, row);
+    softmax_.gradient(sums(row), target_row, shape_.width, {1.0F / state.sum, factors_[token]},
                       reinterpret_cast<uint16_t*>(dhidden_.at(token)));
   }
 
@@ -204,7 +240,8 @@ class OnlineRun {
                    .target = targets_[token] - block.first,
                    .lse = Statistics{state.largest, state.sum}.lse(),
                    .scale = factors_[token],
-                   .cap = 0.0F},
+                   .cap = 0.0F,
+                   .smoothing = smoothing()},
                   *context_.kernels.softmax);
   }
 
@@ -270,7 +307,12 @@ OnlineLossPlan::OnlineLossPlan(const LossShape& shape, const CpuContext& context
   hidden_offset = whole_lines(shape.tokens * static_cast<int64_t>(sizeof(int32_t)));
   sums_offset = hidden_offset + chunk_rows * hidden_stride * 2;
   rows_offset = sums_offset + (shape.train ? chunk_rows * depth * kFloat : 0);
-  logits_offset = rows_offset + whole_lines(chunk_rows * static_cast<int64_t>(sizeof(RowState)));
+  logit_sums_offset =
+      rows_offset + whole_lines(chunk_rows * static_cast<int64_t>(sizeof(RowState)));
+  const bool is_smoothed = shape.smoothing > 0.0F;
+  mean_weight_offset = logit_sums_offset + (is_smoothed ? whole_lines(chunk_rows * kFloat) : 0);
+  logits_offset =
+      mean_weight_offset + (is_smoothed && shape.train ? whole_lines(shape.width * kFloat) : 0);
   scratch_offset = logits_offset + chunk_rows * logits_stride * kFloat;
   workspace_bytes_ = scratch_offset + scratch_bytes(context);
 }

@@ -13,6 +13,9 @@
 // softmax: once the sums are known, the logits of each block are computed again. That costs one
 // more product, but saves the memory for all logits of a chunk and its traffic. Runs with AMX
 // tiles, in bf16.
+//
+// A loss with smoothing also needs the sum of each row's logits; and in hidden's gradient a share
+// of the target's row of the weight becomes one of the mean of all rows, which is made first.
 #pragma once
 
 #include "backends/cpu/context.h"
@@ -48,11 +51,14 @@ class OnlineLossPlan : public Prepared {
   int64_t hidden_stride = 0;  // elements from one gathered row to the next
 
   // Row numbers: (tokens) i32. Hidden: a chunk's gathered rows. Sums: (rows, depth) f32. Rows: each
-  // row's largest logit, sum of exponentials, and the logit of its target. Logits: (rows, stride)
-  // f32, each row overwritten by its exponentials in bf16. Scratch: for one product.
+  // row's largest logit, sum of exponentials, and the logit of its target. Logit sums: (rows) f32,
+  // and mean weight: (width) f32, only with smoothing. Logits: (rows, stride) f32, each row
+  // overwritten by its exponentials in bf16. Scratch: for one product.
   int64_t hidden_offset = 0;
   int64_t sums_offset = 0;
   int64_t rows_offset = 0;
+  int64_t logit_sums_offset = 0;
+  int64_t mean_weight_offset = 0;
   int64_t logits_offset = 0;
   int64_t logits_stride = 0;  // in elements
   int64_t scratch_offset = 0;

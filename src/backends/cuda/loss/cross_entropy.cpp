@@ -12,7 +12,7 @@ using program::CrossEntropy;
 using program::CrossEntropyGrad;
 
 template <typename Attributes>
-SoftmaxRun softmax_run(const Invocation& invocation) {
+SoftmaxRun softmax_run(const Attributes& loss, const Invocation& invocation) {
   const Matrix logits = matrix_of(invocation[Attributes::kLogits]);
   return {.rows = logits.rows,
           .vocab = logits.columns,
@@ -21,19 +21,20 @@ SoftmaxRun softmax_run(const Invocation& invocation) {
           .targets = integers_of(invocation[Attributes::kTargets]),
           .factors = factors_of(invocation[Attributes::kInverseTokens]),
           .losses = nullptr,
+          .smoothing = loss.smoothing,
           .dlogits = {}};
 }
 
-void run(const CrossEntropy&, const Invocation& invocation, CudaContext& context) {
-  SoftmaxRun run = softmax_run<CrossEntropy>(invocation);
+void run(const CrossEntropy& loss, const Invocation& invocation, CudaContext& context) {
+  SoftmaxRun run = softmax_run(loss, invocation);
   run.losses = floats_of(invocation[CrossEntropy::kLosses]);
   softmax_rows(run, context.stream.get());
   sum_losses(run.losses, run.rows, run.factors, floats_of(invocation[CrossEntropy::kLoss]),
              context.stream.get());
 }
 
-void run(const CrossEntropyGrad&, const Invocation& invocation, CudaContext& context) {
-  SoftmaxRun run = softmax_run<CrossEntropyGrad>(invocation);
+void run(const CrossEntropyGrad& grad, const Invocation& invocation, CudaContext& context) {
+  SoftmaxRun run = softmax_run(grad, invocation);
   run.dlogits = matrix_of(invocation[CrossEntropyGrad::kDLogits]).operand;
   softmax_rows(run, context.stream.get());
 }

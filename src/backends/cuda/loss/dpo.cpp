@@ -14,14 +14,15 @@ template <typename Struct>
 DpoRun run_of(const Struct& dpo, const Invocation& invocation) {
   const Buffer& policy = invocation[Struct::kPolicy];
   return {floats_of(policy),
-          floats_of(invocation[Struct::kReference]),
+          dpo.reference ? floats_of(invocation[Struct::kReference]) : nullptr,
           integers_of(invocation[Struct::kBounds]),
           floats_of(invocation[Struct::kInversePairs]),
           dpo.means ? integers_of(invocation[Struct::kAnswers]) : nullptr,
           policy.elements() / 2,
           dpo.beta,
           dpo.form,
-          dpo.label_smoothing};
+          dpo.label_smoothing,
+          dpo.target_margin};
 }
 
 void run(const Dpo& dpo, const Invocation& invocation, CudaContext& context) {

@@ -288,6 +288,7 @@ class LossRun {
                   .losses = floats_of(form_.losses),
                   .scale = form_.scale,
                   .softcap = form_.softcap,
+                  .smoothing = form_.smoothing,
                   .dlogits = form_.dhidden != nullptr ? dlogits(logits) : DeviceRows{}},
                  stream_);
   }

@@ -19,6 +19,7 @@ struct LossForm : LossOperands<T> {
   LossAlgorithms products = {};
   float scale = 1.0F;       // multiplies the logits
   float softcap = 0.0F;     // applied to scaled logits; 0 means none
+  float smoothing = 0.0F;   // the share of the loss that is the mean over the vocabulary
   bool accumulate = false;  // adds to dweight instead of overwriting it
 };
 
@@ -26,8 +27,13 @@ struct LossForm : LossOperands<T> {
 template <typename Loss, typename Source>
 auto form_of(const Loss& loss, const Source& source) {
   using T = std::remove_cvref_t<decltype(source[Loss::kHidden])>;
-  LossForm<T> form{loss_operands(loss, source), loss.chunks.rows, loss.chunks.algorithm,
-                   loss.products.main,          loss.scale,       loss.softcap};
+  LossForm<T> form{loss_operands(loss, source),
+                   loss.chunks.rows,
+                   loss.chunks.algorithm,
+                   loss.products.main,
+                   loss.scale,
+                   loss.softcap,
+                   loss.smoothing};
   if constexpr (std::is_same_v<Loss, program::LinearCrossEntropyTrain>)
     form.accumulate = loss.accumulate;
   return form;

@@ -12,11 +12,13 @@
 #include "program/kinds/elementwise/elementwise.h"
 #include "program/kinds/elementwise/gelu.h"
 #include "program/kinds/elementwise/gelu_mul.h"
+#include "program/kinds/elementwise/noise.h"
 #include "program/kinds/elementwise/relu.h"
 #include "program/kinds/elementwise/silu_mul.h"
 #include "program/kinds/elementwise/softcap.h"
 #include "program/kinds/loss/cross_entropy.h"
 #include "program/kinds/loss/dpo.h"
+#include "program/kinds/loss/grpo.h"
 #include "program/kinds/loss/kto.h"
 #include "program/kinds/loss/loss_scale.h"
 #include "program/kinds/loss/orpo.h"
@@ -102,6 +104,10 @@ int32_t launches(const program::ColumnGainGrad&, const OperationView&, const Car
 // One launch for the losses of rows, one for their sum.
 int32_t launches(const program::CrossEntropy&, const OperationView&, const Card&) { return 2; }
 
+// One launch for what each segment adds, one for the sums; zeros, then what is learned.
+int32_t launches(const program::Grpo&, const OperationView&, const Card&) { return 2; }
+int32_t launches(const program::GrpoGrad&, const OperationView&, const Card&) { return 2; }
+
 }  // namespace
 
 SNUG_CARD_NEEDS(AllGather);
@@ -135,6 +141,7 @@ SNUG_CARD_NEEDS(Add);
 SNUG_CARD_NEEDS(Accumulate);
 SNUG_CARD_NEEDS(AddBias);
 SNUG_CARD_NEEDS(Dropout);
+SNUG_CARD_NEEDS(AddNoise);
 SNUG_CARD_NEEDS(Cast);
 SNUG_CARD_NEEDS(CrossEntropy, .launches = launches);
 SNUG_CARD_NEEDS(CrossEntropyGrad);
@@ -150,6 +157,8 @@ SNUG_CARD_NEEDS(OrpoGrad);
 SNUG_CARD_NEEDS(KlEstimate);
 SNUG_CARD_NEEDS(Kto);
 SNUG_CARD_NEEDS(KtoGrad);
+SNUG_CARD_NEEDS(Grpo, .launches = launches);
+SNUG_CARD_NEEDS(GrpoGrad, .launches = launches);
 SNUG_CARD_NEEDS(Transfer);
 SNUG_CARD_NEEDS(Await);
 SNUG_CARD_NEEDS(Copy);

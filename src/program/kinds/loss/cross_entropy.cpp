@@ -54,6 +54,12 @@ void check_linear_reads(const Struct& loss, const OperationView& view, ShapeRule
 }
 
 template <typename Struct>
+void check_smoothing(const Struct& loss, ShapeRule& rule) {
+  rule.require(loss.smoothing >= 0.0F && loss.smoothing <= 1.0F,
+               "has a smoothing that is not in [0, 1]");
+}
+
+template <typename Struct>
 void check_losses(const Struct&, int64_t tokens, ShapeRule& rule) {
   rule.measure(Struct::kLosses, Shape{tokens});
   rule.measure(Struct::kLoss, Shape{1});
@@ -115,6 +121,7 @@ void check_logits(const Struct& loss, ShapeRule& rule) {
                "has a softcap that is negative or not finite");
   rule.require(!loss.bias || loss.scale == 1.0F, "has a bias and a scale");
   rule.require(!loss.gain || loss.scale == 1.0F, "has a gain and a scale");
+  check_smoothing(loss, rule);
 }
 
 // Operations per logit for scale or bias, gain, and cap (counted as in the kind softcap).
@@ -124,10 +131,16 @@ double cap_flops(const Struct& loss) {
          (loss.softcap > 0.0F ? 6.0 : 0.0);
 }
 
+// The sum of a row's logits, and what each logit's gradient has less.
+template <typename Struct>
+double smoothing_flops(const Struct& loss) {
+  return loss.smoothing > 0.0F ? 1.0 : 0.0;
+}
+
 // Operations per logit of the training form only: gradients through the cap and the gain, and sums
 // of rows.
 double gradient_flops(const LinearCrossEntropyTrain& loss) {
-  return (loss.softcap > 0.0F ? 4.0 : 0.0) + (loss.gain ? 1.0 : 0.0) +
+  return smoothing_flops(loss) + (loss.softcap > 0.0F ? 4.0 : 0.0) + (loss.gain ? 1.0 : 0.0) +
          (loss.bias_gradient ? 1.0 : 0.0) + (loss.gain_gradient ? 2.0 : 0.0);
 }
 
@@ -137,6 +150,7 @@ std::string shape_error(const CrossEntropy& loss, const OperationView& view) {
   rule.rank(CrossEntropy::kLogits, 2);
   rule.same_type({CrossEntropy::kLogits});
   rule.index(CrossEntropy::kTargets, Shape{logits.shape[0]});
+  check_smoothing(loss, rule);
   check_inverse_tokens(loss, view, rule);
   check_losses(loss, logits.shape[0], rule);
   return rule.error();
@@ -147,6 +161,7 @@ std::string shape_error(const CrossEntropyGrad& grad, const OperationView& view)
   const Tensor& logits = view[CrossEntropyGrad::kLogits];
   rule.rank(CrossEntropyGrad::kLogits, 2);
   rule.index(CrossEntropyGrad::kTargets, Shape{logits.shape[0]});
+  check_smoothing(grad, rule);
   check_inverse_tokens(grad, view, rule);
   rule.shape(CrossEntropyGrad::kDLogits, logits.shape);
   rule.mixed_types({CrossEntropyGrad::kLogits, CrossEntropyGrad::kDLogits});
@@ -196,16 +211,19 @@ Cost cost_of_rows(const Tensor& logits, double flops, const OperationView& view,
           operand_bytes(view) - skipped_bytes(logits, extent)};
 }
 
-Cost cost(const CrossEntropy&, const OperationView& view, const Extent& extent) {
-  return cost_of_rows(view[CrossEntropy::kLogits], kLossFlops, view, extent);
+Cost cost(const CrossEntropy& loss, const OperationView& view, const Extent& extent) {
+  return cost_of_rows(view[CrossEntropy::kLogits], kLossFlops + smoothing_flops(loss), view,
+                      extent);
 }
 
-Cost cost(const CrossEntropyGrad&, const OperationView& view, const Extent& extent) {
-  return cost_of_rows(view[CrossEntropyGrad::kLogits], kGradFlops, view, extent);
+Cost cost(const CrossEntropyGrad& grad, const OperationView& view, const Extent& extent) {
+  return cost_of_rows(view[CrossEntropyGrad::kLogits], kGradFlops + smoothing_flops(grad), view,
+                      extent);
 }
 
 Cost cost(const LinearCrossEntropy& loss, const OperationView& view, const Extent& extent) {
-  return cost_of_chunks(loss, view, extent, 1, kLossFlops + cap_flops(loss));
+  return cost_of_chunks(loss, view, extent, 1,
+                        kLossFlops + cap_flops(loss) + smoothing_flops(loss));
 }
 
 // Products per logit: the logit itself, the gradient of hidden, and the gradient of the weight, for
@@ -239,18 +257,21 @@ double bytes_of_parts(const LinearCrossEntropyTrain& loss, const OperationView& 
 Cost cost(const LinearCrossEntropyTrain& loss, const OperationView& view, const Extent& extent) {
   Cost cost = cost_of_chunks(
       loss, view, extent, products_of(loss),
-      kLossFlops + kGradFlops + cap_flops(loss) + gradient_flops(loss),
+      kLossFlops + kGradFlops + cap_flops(loss) + smoothing_flops(loss) + gradient_flops(loss),
       loss.weight_gradient ? static_cast<double>(view[LinearCrossEntropyTrain::kDWeight].bytes())
                            : 0.0);
   cost.bytes += bytes_of_parts(loss, view, extent);
+  // An online loss makes the mean of the weight's rows first.
+  if (loss.smoothing > 0.0F && loss.chunks.algorithm == LossAlgorithm::online)
+    cost.bytes += static_cast<double>(view[LinearCrossEntropyTrain::kWeight].bytes());
   return cost;
 }
 
 // `loss` is the root of the backward pass: its gradient is 1.
-void differentiate(const CrossEntropy&, const Operation& operation, Tape& tape) {
+void differentiate(const CrossEntropy& loss, const Operation& operation, Tape& tape) {
   const TensorId logits = id_of(operation, CrossEntropy::kLogits);
   if (!tape.wants(logits)) return;
-  tape.emit(CrossEntropyGrad{}, operation.reads, {tape.contribute(logits)});
+  tape.emit(CrossEntropyGrad{loss.smoothing}, operation.reads, {tape.contribute(logits)});
 }
 
 void differentiate(const LinearCrossEntropy& loss, const Operation& operation, Tape& tape) {

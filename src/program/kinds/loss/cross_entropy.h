@@ -1,4 +1,6 @@
-// Cross-entropy of a language model's head. Targets below 0 carry no loss. `inverse_tokens` f32 is
+// Cross-entropy of a language model's head. Targets below 0 carry no loss. With `smoothing` e, the
+// loss of a token is (1 - e) times -log p(target), plus e times the mean of -log p over the
+// vocabulary. `inverse_tokens` f32 is
 // what each token counts: one number (1), which is one over the trained tokens of the whole step,
 // so losses and gradients of micro-batches just add up, or a number for each token (tokens), where
 // another loss has decided it.
@@ -18,11 +20,12 @@
 namespace snug::program {
 
 // reads: logits (tokens, vocab), targets (tokens) i32, inverse_tokens (1) or (tokens).
-// writes: losses (tokens) f32, -log p(target), 0 without loss; loss (1) f32 = sum(losses *
+// writes: losses (tokens) f32, of each token, 0 without loss; loss (1) f32 = sum(losses *
 // inverse_tokens).
 struct CrossEntropy {
+  float smoothing = 0.0F;
   bool operator==(const CrossEntropy&) const = default;
-  static constexpr std::tuple<> kFields{};
+  static constexpr auto kFields = std::tuple{Field{"smoothing", &CrossEntropy::smoothing}};
   static constexpr auto kLogits = read<CrossEntropy>(0, "logits");
   static constexpr auto kTargets = read<CrossEntropy>(1, "targets");
   static constexpr auto kInverseTokens = read<CrossEntropy>(2, "inverse_tokens");
@@ -33,11 +36,12 @@ struct CrossEntropy {
                                   .extents = {ExtentOperand{kTargets.name}}};
 };
 
-// reads: logits, targets, inverse_tokens. writes: dlogits = (softmax - onehot) * inverse_tokens,
-// the derivative of `loss`; zero rows without loss.
+// reads: logits, targets, inverse_tokens. writes: dlogits = (softmax - (1 - e) onehot - e / vocab)
+// * inverse_tokens, the derivative of `loss`; zero rows without loss.
 struct CrossEntropyGrad {
+  float smoothing = 0.0F;
   bool operator==(const CrossEntropyGrad&) const = default;
-  static constexpr std::tuple<> kFields{};
+  static constexpr auto kFields = std::tuple{Field{"smoothing", &CrossEntropyGrad::smoothing}};
   static constexpr auto kLogits = read<CrossEntropyGrad>(0, "logits");
   static constexpr auto kTargets = read<CrossEntropyGrad>(1, "targets");
   static constexpr auto kInverseTokens = read<CrossEntropyGrad>(2, "inverse_tokens");
@@ -137,6 +141,7 @@ struct LinearCrossEntropy {
   float softcap = 0.0F;
   bool bias = false;
   bool gain = false;
+  float smoothing = 0.0F;
   bool operator==(const LinearCrossEntropy&) const = default;
   static constexpr auto kFields =
       std::tuple{Decision{"algorithm", &LinearCrossEntropy::chunks},
@@ -145,7 +150,8 @@ struct LinearCrossEntropy {
                  Field{"scale", &LinearCrossEntropy::scale},
                  Field{"softcap", &LinearCrossEntropy::softcap},
                  Field{"bias", &LinearCrossEntropy::bias},
-                 Field{"gain", &LinearCrossEntropy::gain}};
+                 Field{"gain", &LinearCrossEntropy::gain},
+                 Field{"smoothing", &LinearCrossEntropy::smoothing}};
   static constexpr auto kHidden = read<LinearCrossEntropy>(0, "hidden");
   static constexpr auto kWeight = read<LinearCrossEntropy>(1, "weight");
   static constexpr auto kTargets = read<LinearCrossEntropy>(2, "targets");
@@ -178,6 +184,7 @@ struct LinearCrossEntropyTrain {
   bool bias_gradient = false;
   bool gain = false;
   bool gain_gradient = false;
+  float smoothing = 0.0F;
   bool operator==(const LinearCrossEntropyTrain&) const = default;
   static constexpr auto kFields =
       std::tuple{Decision{"algorithm", &LinearCrossEntropyTrain::chunks},
@@ -190,7 +197,8 @@ struct LinearCrossEntropyTrain {
                  Field{"bias", &LinearCrossEntropyTrain::bias},
                  Field{"bias_gradient", &LinearCrossEntropyTrain::bias_gradient},
                  Field{"gain", &LinearCrossEntropyTrain::gain},
-                 Field{"gain_gradient", &LinearCrossEntropyTrain::gain_gradient}};
+                 Field{"gain_gradient", &LinearCrossEntropyTrain::gain_gradient},
+                 Field{"smoothing", &LinearCrossEntropyTrain::smoothing}};
   static constexpr auto kHidden = read<LinearCrossEntropyTrain>(0, "hidden");
   static constexpr auto kWeight = read<LinearCrossEntropyTrain>(1, "weight");
   static constexpr auto kTargets = read<LinearCrossEntropyTrain>(2, "targets");

@@ -26,6 +26,7 @@ TrainingForm training_form(const LinearCrossEntropy& loss, const Operation& oper
   train.kind.softcap = loss.softcap;
   train.kind.bias = loss.bias;
   train.kind.gain = loss.gain;
+  train.kind.smoothing = loss.smoothing;
   train.gradients = {dhidden};
   const auto make = [&](const Operand<LinearCrossEntropy>& operand) {
     const TensorId input = id_of(operation, operand);

@@ -65,7 +65,7 @@ void expand_loss(const LinearCrossEntropy& loss, const OperationView& view, Buil
   const TensorId logits = emit_logits(loss, view, builder).logits;
   const TensorId capped = is_capped ? add_logits(loss, view, builder, "capped") : logits;
   if (is_capped) builder.emit(Softcap{loss.softcap}, {logits}, {capped});
-  builder.emit(CrossEntropy{}, {capped, id(Loss::kTargets), id(Loss::kInverseTokens)},
+  builder.emit(CrossEntropy{loss.smoothing}, {capped, id(Loss::kTargets), id(Loss::kInverseTokens)},
                {id(Loss::kLosses), id(Loss::kLoss)});
 }
 
@@ -81,8 +81,8 @@ void expand_loss(const LinearCrossEntropyTrain& loss, const OperationView& view,
   const TensorId dcapped = is_capped ? add_logits(loss, view, builder, "dcapped") : dlogits;
   const std::vector<TensorId> scored{capped, id(Loss::kTargets), id(Loss::kInverseTokens)};
   if (is_capped) builder.emit(Softcap{loss.softcap}, {logits}, {capped});
-  builder.emit(CrossEntropy{}, scored, {id(Loss::kLosses), id(Loss::kLoss)});
-  builder.emit(CrossEntropyGrad{}, scored, {dcapped});
+  builder.emit(CrossEntropy{loss.smoothing}, scored, {id(Loss::kLosses), id(Loss::kLoss)});
+  builder.emit(CrossEntropyGrad{loss.smoothing}, scored, {dcapped});
   if (is_capped) builder.emit(SoftcapGrad{loss.softcap}, {dcapped, capped}, {dlogits});
   if (loss.gain_gradient)
     builder.emit(ColumnGainGrad{}, {dlogits, before_gain}, {id(Loss::kDGain)});

@@ -20,13 +20,14 @@ Shape require_pairs(const Struct& dpo, const OperationView& view, ShapeRule& rul
   rule.rank(Struct::kPolicy, 1);
   rule.measure(Struct::kPolicy, policy.shape);
   rule.require(policy.shape.elements() % 2 == 0, "has an odd number of segments");
-  rule.measure(Struct::kReference, policy.shape);
+  if (dpo.reference) rule.measure(Struct::kReference, policy.shape);
   rule.index(Struct::kBounds, Shape{policy.shape.elements(), 2});
   rule.measure(Struct::kInversePairs, Shape{1});
   rule.require(std::isfinite(dpo.beta) && dpo.beta >= 0.0F,
                "has a beta that is negative or not finite");
   rule.require(dpo.label_smoothing >= 0.0F && dpo.label_smoothing < 0.5F,
                "has a label_smoothing that is not in [0, 0.5)");
+  rule.require(std::isfinite(dpo.target_margin), "has a target_margin that is not finite");
   if (dpo.means) rule.index(Struct::kAnswers, Shape{policy.shape.elements(), 2});
   return policy.shape;
 }
@@ -58,8 +59,9 @@ Cost cost(const DpoGrad&, const OperationView& view, const Extent&) {
 void differentiate(const Dpo& dpo, const Operation& operation, Tape& tape) {
   const TensorId policy = id_of(operation, Dpo::kPolicy);
   if (!tape.wants(policy)) return;
-  tape.emit(DpoGrad{dpo.beta, dpo.form, dpo.label_smoothing, dpo.means}, operation.reads,
-            {tape.contribute(policy)});
+  tape.emit(
+      DpoGrad{dpo.beta, dpo.form, dpo.label_smoothing, dpo.means, dpo.reference, dpo.target_margin},
+      operation.reads, {tape.contribute(policy)});
 }
 
 }  // namespace

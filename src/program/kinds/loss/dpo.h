@@ -5,9 +5,9 @@
 //
 //   reward(s) = beta * (policy[s] - reference[s]),   margin(p) = reward(2p) - reward(2p + 1)
 //
-// the loss is the sum over pairs of -log sigmoid(margin), or of what another form makes of the two
-// rewards (backends/formulas/preference_loss.h), times inverse_pairs, which is one over the pairs
-// of the whole step, so that losses and gradients of micro-batches just add up.
+// the loss is the sum over pairs of -log sigmoid(margin - target_margin), or of what another form
+// makes of the two rewards (backends/formulas/preference_loss.h), times inverse_pairs, which is one
+// over the pairs of the whole step, so that losses and gradients of micro-batches just add up.
 #pragma once
 
 #include <array>
@@ -26,21 +26,27 @@ inline constexpr std::array<std::string_view, 6> kPreferenceMeasures{
     "rewards/margins", "logps/chosen",     "logps/rejected"};
 inline constexpr auto kPreferenceMeasureCount = static_cast<int64_t>(kPreferenceMeasures.size());
 
-// reads: policy, reference (segments): log-probabilities; bounds (segments, 2) i32; inverse_pairs
-// (1); with `means` answers (segments, 2) i32, the bounds of the answers as orpo has them. writes:
-// measures (6): kPreferenceMeasures, of which accuracies counts the pairs with a margin above 0;
-// loss (1).
+// reads: policy and, with `reference`, reference (segments): log-probabilities; bounds (segments,
+// 2) i32; inverse_pairs (1); with `means` answers (segments, 2) i32, the bounds of the answers as
+// orpo has them. writes: measures (6): kPreferenceMeasures, of which accuracies counts the pairs
+// with a margin above 0; loss (1). Without `reference` all log-probabilities of a reference model
+// are 0, and what is measured is what is compared: of means, the means.
 struct Dpo {
   float beta = 0.1F;
   base::PreferenceLoss form = base::PreferenceLoss::sigmoid;
   float label_smoothing = 0.0F;
   bool means = false;  // what is compared is divided by the tokens of each answer
+  bool reference = true;
+  float target_margin = 0.0F;  // what is taken from the margin before a loss is made of it
   bool operator==(const Dpo&) const = default;
-  static constexpr auto kFields =
-      std::tuple{Field{"beta", &Dpo::beta}, Field{"form", &Dpo::form},
-                 Field{"label_smoothing", &Dpo::label_smoothing}, Field{"means", &Dpo::means}};
+  static constexpr auto kFields = std::tuple{Field{"beta", &Dpo::beta},
+                                             Field{"form", &Dpo::form},
+                                             Field{"label_smoothing", &Dpo::label_smoothing},
+                                             Field{"means", &Dpo::means},
+                                             Field{"reference", &Dpo::reference},
+                                             Field{"target_margin", &Dpo::target_margin}};
   static constexpr auto kPolicy = read<Dpo>(0, "policy");
-  static constexpr auto kReference = read<Dpo>(1, "reference");
+  static constexpr auto kReference = read<Dpo>(1, "reference", &Dpo::reference);
   static constexpr auto kBounds = read<Dpo>(2, "bounds");
   static constexpr auto kInversePairs = read<Dpo>(3, "inverse_pairs");
   static constexpr auto kAnswers = read<Dpo>(4, "answers", &Dpo::means);
@@ -59,12 +65,17 @@ struct DpoGrad {
   base::PreferenceLoss form = base::PreferenceLoss::sigmoid;
   float label_smoothing = 0.0F;
   bool means = false;
+  bool reference = true;
+  float target_margin = 0.0F;
   bool operator==(const DpoGrad&) const = default;
-  static constexpr auto kFields = std::tuple{
-      Field{"beta", &DpoGrad::beta}, Field{"form", &DpoGrad::form},
-      Field{"label_smoothing", &DpoGrad::label_smoothing}, Field{"means", &DpoGrad::means}};
+  static constexpr auto kFields = std::tuple{Field{"beta", &DpoGrad::beta},
+                                             Field{"form", &DpoGrad::form},
+                                             Field{"label_smoothing", &DpoGrad::label_smoothing},
+                                             Field{"means", &DpoGrad::means},
+                                             Field{"reference", &DpoGrad::reference},
+                                             Field{"target_margin", &DpoGrad::target_margin}};
   static constexpr auto kPolicy = read<DpoGrad>(0, "policy");
-  static constexpr auto kReference = read<DpoGrad>(1, "reference");
+  static constexpr auto kReference = read<DpoGrad>(1, "reference", &DpoGrad::reference);
   static constexpr auto kBounds = read<DpoGrad>(2, "bounds");
   static constexpr auto kInversePairs = read<DpoGrad>(3, "inverse_pairs");
   static constexpr auto kAnswers = read<DpoGrad>(4, "answers", &DpoGrad::means);

@@ -50,6 +50,30 @@ void capped_gradient(const float* x, int64_t n, const CappedSoftmax& softmax_of_
   });
 }
 
+template <typename Element>
+float sum(const void* x_bytes, int64_t n) {
+  const Element* x = static_cast<const Element*>(x_bytes);
+  Float16Lanes total{};
+  for_each_lanes(n, [&](int64_t i, auto part) { total += load(x + i, part); });
+  return reduce_add(total);
+}
+
+template <typename X, typename Y>
+void smoothed_gradient(const void* x_bytes, int64_t n, const SmoothedSoftmax& softmax_of_row,
+                       void* y_bytes) {
+  const SmoothedSoftmax softmax = softmax_of_row;  // a local copy, which y cannot alias
+  const X* x = static_cast<const X*>(x_bytes);
+  Y* y = static_cast<Y*>(y_bytes);
+  const float inverse = softmax.cap > 0.0F ? 1.0F / softmax.cap : 0.0F;
+  for_each_lanes(n, [=](int64_t i, auto part) {
+    const Float16Lanes logit = load(x + i, part);
+    const Float16Lanes of_cap = logit * inverse;
+    store(y + i,
+          (exp(logit - softmax.lse) - softmax.share) * softmax.scale * (1.0F - of_cap * of_cap),
+          part);
+  });
+}
+
 }  // namespace
 
 extern const SoftmaxKernels kSoftmaxKernels;
@@ -57,6 +81,8 @@ const SoftmaxKernels kSoftmaxKernels = {
     .statistics = SNUG_BY_ELEMENT(statistics),
     .gradient = SNUG_BY_TWO_ELEMENTS(gradient),
     .capped_gradient = SNUG_BY_ELEMENT(capped_gradient),
+    .sum = SNUG_BY_ELEMENT(sum),
+    .smoothed_gradient = SNUG_BY_TWO_ELEMENTS(smoothed_gradient),
 };
 
 }  // namespace snug::backends::cpu::SNUG_ISA

@@ -13,6 +13,14 @@ struct CappedSoftmax {
   float cap;
 };
 
+// The softmax of a loss with smoothing: `share` is what it wants of every probability.
+struct SmoothedSoftmax {
+  float lse;
+  float scale;
+  float share;
+  float cap;  // 0: logits are not capped
+};
+
 struct SoftmaxKernels {
   // The largest of n logits, and the sum of exp(x - largest).
   void (*statistics[kElements])(const void* x, int64_t n, float* largest, float* sum);
@@ -23,6 +31,12 @@ struct SoftmaxKernels {
   // factor 1 - (x / cap)^2.
   void (*capped_gradient[kElements])(const float* x, int64_t n, const CappedSoftmax& softmax,
                                      void* y);
+  // The sum of n logits.
+  float (*sum[kElements])(const void* x, int64_t n);
+  // y[i] = (exp(x[i] - lse) - share) * scale, with the additional factor where there is a cap. y as
+  // in gradient.
+  void (*smoothed_gradient[kElements][kElements])(const void* x, int64_t n,
+                                                  const SmoothedSoftmax& softmax, void* y);
 };
 
 }  // namespace snug::backends::cpu

@@ -115,6 +115,25 @@ void dropout(const void* x_bytes, void* y_bytes, int64_t n, const DropoutStream&
 }
 
 template <typename X, typename Y>
+void add_noise(const void* x_bytes, void* y_bytes, int64_t n, const NoiseStream& stream_of_all) {
+  const NoiseStream stream = stream_of_all;  // a local copy, which y cannot alias
+  const X* x = static_cast<const X*>(x_bytes);
+  Y* y = static_cast<Y*>(y_bytes);
+  constexpr int64_t kBlock = 64;
+  for (int64_t block = 0; block * kBlock < n; ++block) {
+    const uint32_t counter[3] = {static_cast<uint32_t>(block * 16), stream.position, stream.row};
+    const PhiloxLanes words = philox(counter, stream.key);
+    const int64_t first = block * kBlock;
+    const int64_t left = n - first < kBlock ? n - first : kBlock;
+    for_each_lanes(left, [&](int64_t i, auto part) {
+      const Uint16Lanes bits = (words.word[i / kLanes] >> 9) | 0x40000000U;
+      const Float16Lanes unit = lanes_as<Float16Lanes>(bits) - 3.0F;
+      store(y + first + i, load(x + first + i, part) + unit * stream.scale, part);
+    });
+  }
+}
+
+template <typename X, typename Y>
 void scale(const void* x_bytes, void* y_bytes, int64_t n, float factor) {
   const X* x = static_cast<const X*>(x_bytes);
   Y* y = static_cast<Y*>(y_bytes);
@@ -206,6 +225,7 @@ const ElementwiseKernels kElementwiseKernels = {
     .gelu = {SNUG_BY_TWO_ELEMENTS(gelu, NormalGate), SNUG_BY_TWO_ELEMENTS(gelu, TanhGate)},
     .gelu_grad = {SNUG_BY_THREE_ELEMENTS(gelu_grad, NormalGate),
                   SNUG_BY_THREE_ELEMENTS(gelu_grad, TanhGate)},
+    .add_noise = SNUG_BY_TWO_ELEMENTS(add_noise),
 };
 
 }  // namespace snug::backends::cpu::SNUG_ISA

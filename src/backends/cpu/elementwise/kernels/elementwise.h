@@ -1,5 +1,5 @@
 // Kernels over runs of elements: conversion, addition, sums over rows, scale, relu, softcap,
-// dropout, gelu, stochastic rounding.
+// dropout, noise, gelu, stochastic rounding.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,14 @@ struct DropoutStream {
   uint32_t row;
   uint32_t position;
   uint32_t threshold;
+  float scale;
+};
+
+// The random stream of noise for one token, and the largest noise.
+struct NoiseStream {
+  uint32_t key[2];
+  uint32_t row;
+  uint32_t position;
   float scale;
 };
 
@@ -64,6 +72,9 @@ struct ElementwiseKernels {
   // dx = dy gelu'(x); dx may be dy or x.
   void (*gelu_grad[2][kElements][kElements][kElements])(const void* dy, const void* x, void* dx,
                                                         int64_t n);
+  // y = x + noise for one token's columns; y may be x.
+  void (*add_noise[kElements][kElements])(const void* x, void* y, int64_t n,
+                                          const NoiseStream& stream);
 };
 
 }  // namespace snug::backends::cpu

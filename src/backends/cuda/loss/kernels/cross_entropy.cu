@@ -17,16 +17,20 @@ __device__ int64_t token_of(const TrainedRows& trained, int64_t i) {
 }
 
 // log(sum(exp)) of a row in two terms: the largest element, and the logarithm of the sum relative
-// to it.
+// to it; and with smoothing the mean of the row.
 struct LogSum {
   float largest;
   float log_rest;
+  float mean;
 };
 
-// A thread's largest element so far, and its sum of exponentials relative to that.
+// A thread's largest element so far, and its sum of exponentials relative to that; and with
+// smoothing its sum of elements.
+template <bool kSmooths>
 struct PartSum {
   float largest = -INFINITY;
   float sum = 0.0F;
+  float plain_sum = 0.0F;
 
   // The terms are computed independently of one another.
   template <int kCount>
@@ -34,6 +38,9 @@ struct PartSum {
     float largest_now = largest;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) largest_now = fmaxf(largest_now, logits.at[i]);
+    if constexpr (kSmooths)
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) plain_sum += logits.at[i];
     if (largest_now > largest) {
       sum *= expf(largest - largest_now);
       largest = largest_now;
@@ -83,10 +90,10 @@ struct LogitForm {
 
 // Each thread keeps its own maximum and rescales its sum when that grows; at the end the block
 // combines them.
-template <bool kCaps>
+template <bool kCaps, bool kSmooths>
 __device__ LogSum log_sum_of(const SoftmaxRun& run, int64_t row) {
   const LogitForm<kCaps> form(run);
-  PartSum part;
+  PartSum<kSmooths> part;
   const int64_t begin = row * run.logits.stride;
   const int64_t in_vectors = vector_columns(run);
   const int64_t step = int64_t{blockDim.x} * kVectorElements;
@@ -102,18 +109,23 @@ __device__ LogSum log_sum_of(const SoftmaxRun& run, int64_t row) {
     part.add(form.logits(load<1>(run.logits, begin + j)));
   const float block_largest = block_max(part.largest);
   if (part.sum > 0.0F) part.sum *= expf(part.largest - block_largest);
-  return {block_largest, logf(block_sum(part.sum))};
+  LogSum total{block_largest, logf(block_sum(part.sum)), 0.0F};
+  if constexpr (kSmooths) total.mean = block_sum(part.plain_sum) / static_cast<float>(run.vocab);
+  return total;
 }
 
 // Writes the gradients for columns [begin, end) of a row, kCount per thread at a time. All threads
 // read a part of the row, and before the first part the target's logit, before any of them writes
 // it: dlogits of half the width may share memory with the logits, and are then never ahead of them.
 // The whole block must call it.
-template <int kCount, bool kCaps>
+template <int kCount, bool kCaps, bool kSmooths>
 __device__ void store_gradients(const SoftmaxRun& run, int64_t row, int64_t target,
                                 const LogSum& total, int64_t begin, int64_t end) {
   const LogitForm<kCaps> form(run);
   const float scale = run.factors.data[token_of(run.trained, row) * run.factors.step];
+  // What the loss wants of the target's probability, and of every one.
+  const float of_target = kSmooths ? 1.0F - run.smoothing : 1.0F;
+  const float of_each = kSmooths ? run.smoothing / static_cast<float>(run.vocab) : 0.0F;
   const int64_t part = int64_t{blockDim.x} * kCount;
   for (; begin < end; begin += part) {
     const int64_t j = begin + int64_t{threadIdx.x} * kCount;
@@ -125,13 +137,15 @@ __device__ void store_gradients(const SoftmaxRun& run, int64_t row, int64_t targ
     for (int i = 0; i < kCount; ++i) {
       const float softmax = expf(gradient.at[i] - total.largest - total.log_rest);
       const float slope = kCaps ? scale * form.slope(gradient.at[i]) : scale;
-      gradient.at[i] = (j + i == target ? softmax - 1.0F : softmax) * slope;
+      float error = j + i == target ? softmax - of_target : softmax;
+      if constexpr (kSmooths) error -= of_each;
+      gradient.at[i] = error * slope;
     }
     store<kCount>(run.dlogits, row * run.dlogits.stride + j, gradient);
   }
 }
 
-template <bool kCaps>
+template <bool kCaps, bool kSmooths>
 __global__ void softmax_kernel(SoftmaxRun run) {
   const int64_t row = blockIdx.x;
   const int64_t token = token_of(run.trained, row);
@@ -144,16 +158,17 @@ __global__ void softmax_kernel(SoftmaxRun run) {
     return;
   }
   device_check(target < run.vocab);
-  const LogSum total = log_sum_of<kCaps>(run, row);
+  const LogSum total = log_sum_of<kCaps, kSmooths>(run, row);
   if (run.losses != nullptr && threadIdx.x == 0) {
-    const float logit =
+    float logit =
         LogitForm<kCaps>(run).logit(load_one(run.logits, row * run.logits.stride + target));
+    if constexpr (kSmooths) logit += run.smoothing * (total.mean - logit);
     run.losses[token] = total.log_rest - (logit - total.largest);
   }
   if (run.dlogits.data == nullptr) return;
   const int64_t in_vectors = vector_columns(run);
-  store_gradients<kVectorElements, kCaps>(run, row, target, total, 0, in_vectors);
-  store_gradients<1, kCaps>(run, row, target, total, in_vectors, run.vocab);
+  store_gradients<kVectorElements, kCaps, kSmooths>(run, row, target, total, 0, in_vectors);
+  store_gradients<1, kCaps, kSmooths>(run, row, target, total, in_vectors, run.vocab);
 }
 
 __global__ void sum_losses_kernel(const float* losses, int64_t tokens, TokenFactors factors,
@@ -237,7 +252,11 @@ void softmax_rows(SoftmaxRun run, cudaStream_t stream) {
   shape.block.x = row_threads(run.vocab);
   shape.grid.x = static_cast<uint32_t>(run.rows);
   const bool is_plain = run.scale == 1.0F && run.softcap == 0.0F;
-  launch(is_plain ? softmax_kernel<false> : softmax_kernel<true>, shape, stream, run);
+  const auto capped =
+      run.smoothing > 0.0F ? softmax_kernel<true, true> : softmax_kernel<true, false>;
+  const auto plain =
+      run.smoothing > 0.0F ? softmax_kernel<false, true> : softmax_kernel<false, false>;
+  launch(is_plain ? plain : capped, shape, stream, run);
 }
 
 void sum_losses(const float* losses, int64_t tokens, const TokenFactors& factors, float* loss,

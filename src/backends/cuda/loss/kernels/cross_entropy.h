@@ -36,6 +36,7 @@ struct SoftmaxRun {
   float* losses = nullptr;  // (tokens); null if not wanted
   float scale = 1.0F;       // multiplies the logits
   float softcap = 0.0F;     // applied to scaled logits; 0 means none
+  float smoothing = 0.0F;   // the share of the loss that is the mean over the vocabulary
   bool vectors = false;     // set by softmax_rows: rows can be read kVectorElements at a time
   DeviceRows dlogits;  // data may be null; may share memory with logits; rows without loss are 0
 };

@@ -21,14 +21,19 @@ __device__ float tokens_of(const DpoRun& run, int64_t segment) {
   return tokens > 1 ? static_cast<float>(tokens) : 1.0F;
 }
 
+__device__ float compared_with(const DpoRun& run, int64_t segment) {
+  return run.reference == nullptr ? 0.0F : run.reference[segment];
+}
+
 __device__ AnswerPair<float> pair_of(const DpoRun& run, int64_t pair) {
-  return {run.policy[2 * pair],        run.policy[2 * pair + 1], run.reference[2 * pair],
-          run.reference[2 * pair + 1], tokens_of(run, 2 * pair), tokens_of(run, 2 * pair + 1)};
+  return {run.policy[2 * pair],         run.policy[2 * pair + 1],
+          compared_with(run, 2 * pair), compared_with(run, 2 * pair + 1),
+          tokens_of(run, 2 * pair),     tokens_of(run, 2 * pair + 1)};
 }
 
 __device__ PairLoss<float> loss_of(const DpoRun& run, const AnswerPair<float>& pair) {
-  return pair_loss<float>({run.form, run.beta, run.label_smoothing}, pair.chosen_score(),
-                          pair.rejected_score());
+  return pair_loss<float>({run.form, run.beta, run.label_smoothing, run.target_margin},
+                          pair.chosen_score(), pair.rejected_score());
 }
 
 // One block, since a micro-batch has few pairs.
@@ -36,7 +41,8 @@ __global__ void dpo_kernel(DpoRun run, float* measures, float* loss) {
   float sums[kSums] = {};
   for (int64_t p = threadIdx.x; p < run.pairs; p += blockDim.x) {
     if (!is_there(run, p)) continue;
-    const AnswerPair<float> pair = pair_of(run, p);
+    const AnswerPair<float> answers = pair_of(run, p);
+    const AnswerPair<float> pair = run.reference == nullptr ? answers.compared() : answers;
     const float margin = pair.margin(run.beta);
     sums[0] += pair.chosen_reward(run.beta);
     sums[1] += pair.rejected_reward(run.beta);
@@ -44,7 +50,7 @@ __global__ void dpo_kernel(DpoRun run, float* measures, float* loss) {
     sums[3] += margin;
     sums[4] += pair.chosen;
     sums[5] += pair.rejected;
-    sums[6] += loss_of(run, pair).value;
+    sums[6] += loss_of(run, answers).value;
   }
   block_sums(sums);
   if (threadIdx.x != 0) return;

@@ -11,7 +11,7 @@ namespace snug::backends::cuda {
 
 struct DpoRun {
   const float* policy = nullptr;     // (2 pairs)
-  const float* reference = nullptr;  // (2 pairs)
+  const float* reference = nullptr;  // (2 pairs); null: no model is compared with
   const int32_t* bounds = nullptr;   // (2 pairs, 2)
   const float* inverse_pairs = nullptr;
   const int32_t* answers = nullptr;  // (2 pairs, 2); null: losses compare sums
@@ -19,6 +19,7 @@ struct DpoRun {
   float beta = 0.0F;
   base::PreferenceLoss form = base::PreferenceLoss::sigmoid;
   float label_smoothing = 0.0F;
+  float target_margin = 0.0F;
 };
 
 // Writes measures (kPreferenceMeasureCount) and loss (1), summed in a fixed order.

@@ -1,4 +1,4 @@
-#include "generate/prompt.h"
+#include "engine/questions/prompt.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -10,7 +10,7 @@
 #include "text/record/document.h"
 #include "text/record/record_form.h"
 
-namespace snug::generate {
+namespace snug::engine {
 namespace {
 
 using text::Part;
@@ -170,4 +170,4 @@ void say_longrope_border(const models::ModelConfig& model, int64_t prompt_tokens
       prompt_tokens, new_tokens, border, border - prompt_tokens + 1);
 }
 
-}  // namespace snug::generate
+}  // namespace snug::engine

@@ -13,7 +13,7 @@
 #include "text/chat/conversation.h"
 #include "text/tokenizer/tokenizer.h"
 
-namespace snug::generate {
+namespace snug::engine {
 
 // The tokenizer of the model's folder, or of the adapter's folder where the adapter adds rows for
 // more tokens. It refuses texts with tokens that the model has no row for. Throws UserError for a
@@ -63,4 +63,4 @@ int64_t new_tokens(const formats::Recipe& recipe, const models::ModelConfig& mod
 void say_longrope_border(const models::ModelConfig& model, int64_t prompt_tokens,
                          int64_t new_tokens);
 
-}  // namespace snug::generate
+}  // namespace snug::engine

@@ -1,0 +1,79 @@
+// Group Relative Policy Optimization:
+//
+//   before   %losses, %loss = linear_cross_entropy(%hidden, %head, %targets, %inverse_tokens)
+//   after    %losses, %token_loss = linear_cross_entropy(%hidden, %head, %targets,
+//                                                        %inverse_tokens) {scale 1/temperature}
+//            %policy.log_probabilities = scale(%losses) {factor -1}
+//            %terms, %measures, %loss = grpo(%policy.log_probabilities, %query_bounds, %advantages,
+//                                            %token_weights, %inverse_learned_tokens,
+//                                            %inverse_pairs, %old.log_probabilities,
+//                                            %reference.log_probabilities)
+//
+// The host sets inverse_tokens to 1, so that the losses of tokens are not scaled, and with each
+// batch what was found out of the answers: the advantage of each, what each of its tokens counts
+// (train/rewards/token_weights.h), and the log-probabilities that they were made with.
+#include "program/kinds/loss/grpo.h"
+
+#include <utility>
+#include <vector>
+
+#include "methods/loss_builder.h"
+#include "methods/objective.h"
+#include "program/ir/tensor_names.h"
+
+namespace snug::methods {
+namespace {
+
+using program::Lifetime;
+using program::Program;
+using program::TensorId;
+
+Program finish_grpo(const Program& forward, const ObjectiveOptions& options) {
+  LossBuilder builder(forward, options.temperature);
+  const bool compares = options.reference != ReferenceModel::none;
+  const program::Grpo grpo{.epsilon = static_cast<float>(options.epsilon),
+                           .epsilon_high = static_cast<float>(options.epsilon_high),
+                           .delta = static_cast<float>(options.delta),
+                           .beta = compares ? static_cast<float>(options.beta) : 0.0F,
+                           .sequence = options.sequence_ratio,
+                           .old = !options.on_policy,
+                           .reference = compares,
+                           .corrected = options.corrects_divergence};
+  std::vector<TensorId> reads{builder.of_tokens("policy.log_probabilities", Lifetime::program),
+                              builder.bounds(),
+                              builder.numbers(program::kAdvantagesName, builder.segments()),
+                              builder.numbers(program::kTokenWeightsName, builder.tokens()),
+                              builder.number(program::kInverseLearnedTokensName),
+                              builder.number(program::kInversePairsName)};
+  if (grpo.old) reads.push_back(builder.numbers(program::kOldName, builder.tokens()));
+  if (compares) reads.push_back(builder.reference(options.reference, builder.tokens()));
+  const TensorId terms = builder.add("terms", {builder.segments()[0], program::kRewardedTermCount},
+                                     program::Role::scalar, Lifetime::program);
+  const TensorId measures = builder.measures(program::kRewardedMeasureCount);
+  builder.emit(grpo, std::move(reads), {terms, measures, builder.loss()});
+  return builder.take();
+}
+
+// The log-probabilities of tokens, (tokens) f32; 0 for tokens without loss.
+Program token_log_probabilities(const Program& forward, const ObjectiveOptions& options,
+                                std::string_view result) {
+  LossBuilder builder(forward, options.temperature);
+  builder.of_tokens(result, Lifetime::step);
+  return builder.take();
+}
+
+constexpr StepInput kAnswerMeans[] = {
+    {program::kInverseTokensName, one},
+    {program::kInverseLearnedTokensName,
+     [](const RowCounts& counts) { return inverse(counts.trained_tokens); }},
+    {program::kInversePairsName, inverse_groups}};
+
+}  // namespace
+
+const Objective kGrpo{.kind = ObjectiveKind::grpo,
+                      .measures = program::kRewardedMeasures,
+                      .inputs = kAnswerMeans,
+                      .finish = finish_grpo,
+                      .reference = token_log_probabilities};
+
+}  // namespace snug::methods

@@ -1,0 +1,71 @@
+#include "plan/spec/generation_spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "plan/job/request_sizes.h"
+
+namespace snug::plan {
+namespace {
+
+// Only keys of the command line are refused: files of other tools may list all of them.
+void refuse_keys_without_answers(const formats::Recipe& recipe) {
+  for (const char* key : {"max_new_tokens", "batch", "eval_metrics"}) {
+    const auto found = recipe.given.find(key);
+    if (found != recipe.given.end() && found->second.file == formats::kCommandLine)
+      recipe.fail(key,
+                  "is about the answers of an evaluation, of which this run generates none; give "
+                  "eval_generate, the number of records of each evaluation set that are asked, or "
+                  "leave it out");
+  }
+}
+
+}  // namespace
+
+// The documents of training come first, then those of each evaluation set.
+int64_t asked_records(const formats::Recipe& recipe, const JobDocuments& documents) {
+  int64_t records = 0;
+  for (size_t set = 1; set < documents.files.size(); ++set)
+    records += std::min(recipe.eval_generate, documents.files[set].size());
+  return records > 0 ? records : recipe.eval_generate;
+}
+
+int64_t asked_prompt_tokens(const JobDocuments& documents,
+                            const base::PerStream<int64_t>& row_tokens) {
+  const auto prompt_of = [](const auto& tokens) -> int64_t {
+    return tokens.has_encoder() ? tokens[base::TokenStream::encoder] : tokens.decoder();
+  };
+  int64_t longest = 0;
+  for (size_t set = 1; set < documents.files.size(); ++set)
+    longest = std::max(longest, prompt_of(documents.files[set].longest()));
+  return longest > 0 ? longest : prompt_of(row_tokens);
+}
+
+std::optional<InferenceShape> generation_shape(const formats::Recipe& recipe,
+                                               const TrainingSpec& spec,
+                                               const JobDocuments& documents) {
+  if (recipe.eval_generate == 0) {
+    refuse_keys_without_answers(recipe);
+    return std::nullopt;
+  }
+  if (spec.ranks.ranks() > 1)
+    recipe.fail("eval_generate",
+                fmt::format("generates on one device, and this run has {}; leave it out, and ask "
+                            "the trained model with snug evaluate",
+                            spec.ranks.ranks()));
+  const int64_t positions = spec.model.max_position;
+  const int64_t prompt = std::min(asked_prompt_tokens(documents, spec.row_tokens), positions - 1);
+  const int64_t answer = std::min(recipe.max_new_tokens, positions);
+  RequestSizes sizes;
+  sizes.sequences = std::min(recipe.batch, asked_records(recipe, documents));
+  sizes.prompt_tokens = prompt;
+  sizes.entering_tokens = sizes.sequences * prompt;
+  sizes.answer_tokens = answer + (spec.model.repeats_prompt ? prompt : 0);
+  sizes.request_tokens = std::min(prompt + answer - 1, positions);
+  InferenceShape shape = shape_of(sizes, spec.model);
+  shape.candidates = 1;  // answers are greedy
+  return shape;
+}
+
+}  // namespace snug::plan

@@ -1,0 +1,65 @@
+// The answers that an evaluation generates, with the weights as they are, by the programs of the
+// training job (TrainingSpec::generation), and how good they are. Answers are greedy. One thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/request.h"
+#include "formats/recipe/recipe.h"
+#include "plan/job/job.h"
+#include "runtime/execution/executor.h"
+#include "scores/score.h"
+#include "text/tokenizer/tokenizer.h"
+#include "train/data.h"
+
+namespace snug::train {
+
+// An answer next to what was expected, for people to look at.
+struct AnswerSample {
+  std::string set;  // empty where there is one
+  std::string prompt;
+  std::string answer;
+  std::string expected;
+  std::vector<double> scores;  // as GeneratedAnswers::names()
+};
+
+class GeneratedAnswers {
+ public:
+  // So many answers of each set are samples.
+  static constexpr int64_t kSamples = 8;
+
+  // Requires sets with questions, and a spec that generates. Everything must outlive the object.
+  GeneratedAnswers(std::span<const EvaluationSet> sets, const formats::Recipe& recipe,
+                   const plan::TrainingSpec& spec, const text::Tokenizer& tokenizer,
+                   runtime::Executor& executor);
+
+  // Asks all sets. What training has in memory that it shares with generation is gone afterwards,
+  // so that no step may be under way.
+  void run();
+
+  // What answers are judged by, as metrics name it.
+  const std::vector<std::string>& names() const { return names_; }
+  // These tell of the last run.
+  // Of a set, for each name: of all answers to its questions.
+  std::vector<double> figures(size_t set) const;
+  std::vector<AnswerSample> samples() const;
+  const engine::EngineTimes& times() const { return times_; }
+
+ private:
+  std::span<const EvaluationSet> sets_;
+  const plan::TrainingSpec& spec_;
+  const text::Tokenizer& tokenizer_;
+  runtime::Executor& executor_;
+  std::vector<scores::Score> scores_;
+  std::vector<std::string> names_;
+  std::vector<engine::Request> requests_;          // of all sets, in their order
+  std::vector<std::vector<std::string>> answers_;  // of each set
+  engine::EngineTimes times_;
+};
+
+}  // namespace snug::train
