@@ -176,6 +176,16 @@ std::vector<VerbEntry> make_table() {
                    "model:\n  model=DIR            a Hugging Face model folder with MXFP4\n"
                    "  output_dir=DIR       the folder to make\n",
                    dequantize});
+  table.push_back({"expand",
+                   "add layers to a model that change nothing until they are trained (LLaMA-Pro)",
+                   {"model", "output_dir", "max_shard_size"},
+                   "model:\n  model=DIR            a Hugging Face model folder\n"
+                   "  output_dir=DIR       the folder to make\n"
+                   "  num_new_layers=N     after every (layers / N)-th layer a copy that adds "
+                   "nothing;\n"
+                   "                       also: num_expand\n"
+                   "  max_shard_size=5GB   size of the largest file of weights\n",
+                   expand});
   table.push_back(
       {"export gguf",
        "write a model, or an adapter alone, as GGUF files for llama.cpp, Ollama and "

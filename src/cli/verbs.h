@@ -50,6 +50,7 @@ int runs(const Request& request);
 int tokenize(const Request& request);
 int quantize(const Request& request);
 int dequantize(const Request& request);
+int expand(const Request& request);
 int export_gguf(const Request& request);
 int import_gguf(const Request& request);
 int merge(const Request& request);

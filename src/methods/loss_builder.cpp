@@ -30,11 +30,16 @@ Program at_temperature(Program forward, float temperature) {
   return forward;
 }
 
-// Keeps the loss of each token, and renames the mean loss of tokens, which nothing reads any more.
-Program with_losses_kept(Program forward) {
-  const program::Operation& last = forward.operations.back();
+program::Operation& last_of(Program& forward) {
+  program::Operation& last = forward.operations.back();
   SNUG_CHECK(last.attributes.is<TokenLoss>(), "{} does not end in the losses of tokens",
              forward.name);
+  return last;
+}
+
+// Keeps the loss of each token, and renames the mean loss of tokens, which nothing reads any more.
+Program with_losses_kept(Program forward) {
+  const program::Operation& last = last_of(forward);
   program::Tensor& unread = forward.tensor(id_of(last, TokenLoss::kLoss));
   unread.name = "token_loss";
   unread.lifetime = Lifetime::program;
@@ -43,6 +48,11 @@ Program with_losses_kept(Program forward) {
 }
 
 }  // namespace
+
+Program with_smoothing(Program forward, float smoothing) {
+  last_of(forward).attributes.get<TokenLoss>().smoothing = smoothing;
+  return forward;
+}
 
 LossBuilder::LossBuilder(const Program& forward, float temperature)
     : Builder(with_losses_kept(at_temperature(forward, temperature))) {

@@ -10,6 +10,9 @@
 
 namespace snug::methods {
 
+// The forward program with the losses of its tokens smoothed (program/kinds/loss/cross_entropy.h).
+program::Program with_smoothing(program::Program forward, float smoothing);
+
 class LossBuilder : public program::Builder {
  public:
   // The losses are those of logits that are divided by the temperature. One of 1 changes no bit;

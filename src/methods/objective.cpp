@@ -6,7 +6,6 @@
 #include "base/words.h"
 #include "methods/loss_builder.h"
 #include "program/ir/tensor_names.h"
-#include "program/kinds/loss/cross_entropy.h"
 #include "program/kinds/loss/segment_sums.h"
 
 namespace snug::methods {
@@ -15,11 +14,7 @@ namespace {
 using program::Program;
 
 Program finish_next_token(const Program& forward, const ObjectiveOptions& options) {
-  Program finished = forward;
-  program::Attributes& last = finished.operations.back().attributes;
-  last.get<program::LinearCrossEntropy>().smoothing =
-      static_cast<float>(options.label_smoothing_factor);
-  return finished;
+  return with_smoothing(forward, static_cast<float>(options.label_smoothing_factor));
 }
 
 constexpr StepInput kTokenMean[] = {{program::kInverseTokensName, [](const RowCounts& counts) {

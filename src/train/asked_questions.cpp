@@ -106,8 +106,10 @@ std::vector<scores::Score> answer_scores(const formats::Recipe& recipe) {
 
 std::vector<std::string> evaluation_measures(const formats::Recipe& recipe) {
   const auto& measured = methods::objective_of(recipe.objective).measures;
+  const std::vector<scores::Score> judges = answer_scores(recipe);
   std::vector<std::string> names(measured.begin(), measured.end());
-  for (const scores::Score& score : answer_scores(recipe)) names.push_back(score.name());
+  names.reserve(names.size() + judges.size());
+  for (const scores::Score& score : judges) names.push_back(score.name());
   return names;
 }
 

@@ -26,6 +26,7 @@ std::vector<engine::Request> requests_to(std::span<const EvaluationSet> sets,
   const int64_t new_tokens = engine::new_tokens(recipe, model, longest_prompt(sets));
   std::vector<engine::Request> requests;
   for (const EvaluationSet& set : sets) {
+    requests.reserve(requests.size() + set.questions.size());
     const bool is_chat = set.questions.front().is_conversation;
     const engine::AnswerEnd end{.ids = engine::end_ids(recipe, tokenizer, is_chat)};
     for (const engine::Question& question : set.questions)
@@ -47,6 +48,7 @@ GeneratedAnswers::GeneratedAnswers(std::span<const EvaluationSet> sets,
       requests_(requests_to(sets, recipe, spec.model, tokenizer)),
       answers_(sets.size()) {
   SNUG_CHECK(spec.generation.has_value(), "the job has no programs that generate");
+  names_.reserve(scores_.size());
   for (const scores::Score& score : scores_) names_.push_back(score.name());
 }
 
@@ -57,6 +59,7 @@ void GeneratedAnswers::run() {
   size_t next = 0;
   for (size_t set = 0; set < sets_.size(); ++set) {
     answers_[set].clear();
+    answers_[set].reserve(sets_[set].questions.size());
     for (size_t i = 0; i < sets_[set].questions.size(); ++i)
       answers_[set].push_back(text::repair_utf8(answers[next++].text));
   }
@@ -84,6 +87,7 @@ std::vector<AnswerSample> GeneratedAnswers::samples() const {
                           .answer = answers_[set][i],
                           .expected = question.expected,
                           .scores = {}};
+      sample.scores.reserve(scores_.size());
       for (const scores::Score& score : scores_)
         sample.scores.push_back(score.of(sample.answer, sample.expected));
       samples.push_back(std::move(sample));

@@ -122,6 +122,13 @@ TEST_F(GgufAsModel, SaysWhatImportSays) {
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_EQ(run.last_line(),
             run_snug({"import", "gguf", "file=" + text, folder_named(folder_, "out")}).last_line());
+  const fs::path nothing_else = folder_.write("files/b.gguf", "text").parent_path();
+  folder_.write("files/a.gguf", "text");
+  EXPECT_TRUE(
+      contains(run_snug({"generate", "model=" + nothing_else.string(), "ids=1"}).last_line(),
+               "has no config.json; expected a Hugging Face model folder; it holds a GGUF file: "
+               "give that, as in model=" +
+                   nothing_else.string() + "/a.gguf"));
   EXPECT_TRUE(imported().empty());
 }
 

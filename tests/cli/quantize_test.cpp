@@ -1,4 +1,4 @@
-// `snug quantize` and `snug dequantize` of the built binary.
+// `snug quantize`, `snug dequantize` and `snug expand` of the built binary.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -94,6 +94,47 @@ TEST(Dequantize, MakesAFolderThatTrains) {
   EXPECT_EQ(again.exit_code, 2);
   EXPECT_TRUE(contains(again.err, "the folder has no MXFP4"));
   EXPECT_EQ(run_snug({"dequantize", model}).exit_code, 2) << "there is no output_dir";
+}
+
+// Log-probabilities of every token, in all their digits.
+json scored_tokens(const std::string& model) {
+  const BinaryRun run = run_snug({"score", "--json", "ids=1 5 9 7 3 11 2 8", model, "threads=2"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  return json::parse(run.out)["logprobs"];
+}
+
+TEST(Expand, ComputesWhatTheBaseDoesUntilTheNewLayersAreTrained) {
+  for (const char* model : {"grouped_tied", "gemma2", "gpt2", "gpt_oss"}) {
+    SCOPED_TRACE(model);
+    const TemporaryFolder folder;
+    const std::string base = std::string("model=tests/goldens/") + model + "/model";
+    const BinaryRun run =
+        run_snug({"expand", base, output_in(folder), "num_new_layers=1", "--json"});
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const auto said = json::parse(run.out);
+    EXPECT_EQ(said["new_layers"].size(), 1U);
+    EXPECT_LE(said["measured"]["result_bytes"], said["planned"]["result_bytes"]);
+    EXPECT_EQ(scored_tokens("model=" + (folder / "out").string()), scored_tokens(base));
+  }
+}
+
+TEST(Expand, SaysWhatToTrainAndThatTrains) {
+  const TemporaryFolder folder;
+  const BinaryRun run =
+      run_snug({"expand", "model=examples/wordnet", output_in(folder), "num_expand=2"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const std::string modules = "trainable_modules=model.layers.2,model.layers.5";
+  EXPECT_TRUE(contains(run.out, modules)) << run.out;
+  const BinaryRun trained = run_snug({"train", "model=" + (folder / "out").string(), "method=full",
+                                      modules, "data=examples/wordnet/heldout.jsonl", "max_steps=2",
+                                      "max_length=64", "per_device_train_batch_size=2", "threads=2",
+                                      "output_dir=" + (folder / "run").string()});
+  ASSERT_EQ(trained.exit_code, 0) << trained.output();
+  const json config = json::parse(contents_of(folder / "run/model/config.json"));
+  EXPECT_EQ(config["num_hidden_layers"], 6);
+  const BinaryRun none = run_snug({"expand", "model=examples/wordnet", output_in(folder)});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_TRUE(contains(none.err, "needs num_new_layers=N")) << none.err;
 }
 
 }  // namespace

@@ -60,5 +60,22 @@ TEST(EmulatedDecoding, In8BitsHasTheLogitsOfTheCpu) {
     EXPECT_LT(relative_error(card[row], cpu[row]), 2e-3) << row;
 }
 
+// What is guessed and verified on a card is what the processor says without guesses.
+TEST(EmulatedDecoding, GuessedTokensAreThoseOfTheCpu) {
+  const engine::Request request{.prompt = {5, 6, 7, 8, 5, 6, 7, 8, 5, 6, 7}, .max_new_tokens = 12};
+  const auto answered = [&](const char* backend, int64_t guesses) {
+    const formats::Recipe recipe = golden_recipe("grouped_tied", {std::string(backend)});
+    const models::ModelSource model = runtime::open_model(recipe);
+    plan::InferenceShape shape = engine::shape_for({&request, 1}, 1, model.config);
+    plan::allow_guesses(shape, guesses);
+    engine::Inference inference(recipe, model, shape);
+    engine::Engine engine(inference);
+    const engine::Ids ids = engine.answers({&request, 1}).front().ids;
+    EXPECT_EQ(engine.times().right_guesses > 0, guesses > 0);
+    return ids;
+  };
+  EXPECT_EQ(answered("backend=cuda", 4), answered("backend=cpu", 0));
+}
+
 }  // namespace
 }  // namespace snug::testing

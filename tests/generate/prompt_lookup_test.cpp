@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/cached_forward.h"
 #include "golden_recipe.h"
 
 namespace snug::testing {
@@ -113,6 +114,53 @@ INSTANTIATE_TEST_SUITE_P(Models, GuessedAnswers,
                                            GuessedModel{"gemma3", true},
                                            GuessedModel{"bloom", false}, GuessedModel{"t5", false}),
                          [](const auto& test) { return std::string(test.param.name); });
+
+// Logits of four tokens after a prompt: verified by one run of decode of which two stay and then by
+// another, or each by a run of its own.
+std::vector<std::vector<float>> logits_of_four(const formats::Recipe& recipe, bool are_guessed) {
+  const models::ModelSource model = runtime::open_model(recipe);
+  plan::InferenceShape shape{
+      .sequences = 2, .capacity = 40, .prefill_tokens = 32, .page_tokens = 8};
+  plan::allow_guesses(shape, 3);
+  Inference inference(recipe, model, shape);
+  engine::CachedForward forward(inference.executor(), inference.shape());
+  const Ids ids = random_ids(25, model.config.vocab_size, 7);
+  const std::span<const int32_t> answer = std::span(ids).last(4);
+  const std::vector<engine::SequencePart> prompt{{1, std::span(ids).first(21)}};
+  forward.prefill(prompt);
+  std::vector<std::vector<float>> rows;
+  const auto read = [&](std::span<const int32_t> tokens, int64_t kept) {
+    const std::vector<engine::SequencePart> part{{1, tokens}};
+    forward.decode(part);
+    for (int64_t row = 0; row < kept; ++row) {
+      const std::span<const float> logits = forward.logits(1, row);
+      rows.emplace_back(logits.begin(), logits.end());
+    }
+    forward.keep(1, kept);
+  };
+  if (are_guessed) {
+    const Ids half_wrong{answer[0], answer[1], answer[0], answer[0]};
+    read(half_wrong, 2);
+    read(answer.last(2), 2);
+  } else {
+    for (size_t i = 0; i < answer.size(); ++i) read(answer.subspan(i, 1), 1);
+  }
+  EXPECT_EQ(forward.length(1), 25);
+  return rows;
+}
+
+TEST(GuessedLogits, AreThoseOfTokensOneByOne) {
+  for (const char* model : {"grouped_tied", "gemma3"})
+    for (const char* words : {"backend=cpu", "backend=reference", "kv_cache_dtype=int8"}) {
+      const formats::Recipe recipe = golden_recipe(model, {words});
+      const auto guessed = logits_of_four(recipe, true);
+      const auto one_by_one = logits_of_four(recipe, false);
+      ASSERT_EQ(guessed.size(), 4U);
+      for (size_t row = 0; row < guessed.size(); ++row)
+        EXPECT_LT(relative_error(guessed[row], one_by_one[row]), 1e-5)
+            << model << ' ' << words << ' ' << row;
+    }
+}
 
 class GuessesNextToOthers : public ::testing::Test {
  protected:

@@ -252,6 +252,10 @@ TEST_F(GeneratedAnswersRuns, WhatCannotBeAskedIsRefused) {
   EXPECT_TRUE(
       testing::contains(failure_of("max_steps=1 eval_generate=2 metric_for_best_model=rougeL"),
                         "they give eval_loss, eval_perplexity, eval_exact"));
+  EXPECT_TRUE(testing::contains(
+      failure_of("max_steps=1 eval_generate=96 max_new_tokens=120 device_memory=2MiB eval_data=" +
+                 path("many.jsonl").string()),
+      "The cheapest change that fits: batch="));
   const formats::Recipe two = recipe("refused", "max_steps=1 eval_generate=2 devices=2");
   const auto backend = backends::open_backend(two);
   EXPECT_TRUE(testing::contains(testing::user_error_of([&] {

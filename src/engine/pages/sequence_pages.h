@@ -3,8 +3,9 @@
 //
 // A sequence's life: enter() with what of its beginning is known, then any number of times grow()
 // by some tokens, a run that writes their keys to slots() and reads key_bounds() through table(),
-// perhaps shrink() by some of these tokens, and written(); release() at any moment. Only whole pages are shared, and only after they are
-// written, so a page that is shared is never written and nothing has to be copied.
+// perhaps shrink() by some of these tokens, and written(); release() at any moment. Only whole
+// pages are shared, and only after they are written, so a page that is shared is never written and
+// nothing has to be copied.
 //
 // Everything follows from the order of the calls. Not thread-safe.
 #pragma once

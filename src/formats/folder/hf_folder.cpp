@@ -3,11 +3,13 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/lower_case.h"
 #include "formats/folder/manifest.h"
 
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace snug::formats {
 namespace {
@@ -50,12 +52,26 @@ bool is_companion(const std::string& name) {
                : "");
 }
 
+// The GGUF file of a folder whose name comes first; empty where there is none.
+std::string gguf_file_in(const fs::path& folder) {
+  std::string first;
+  for (const fs::directory_entry& entry : base::list_folder(folder)) {
+    std::string name = entry.path().filename().string();
+    const bool is_first = first.empty() || name < first;
+    if (is_first && base::lower_case(name).ends_with(".gguf")) first = std::move(name);
+  }
+  return first;
+}
+
 }  // namespace
 
 std::string advice_on_model_folder(const fs::path& folder) {
   std::error_code error;
   if (fs::exists(folder / "adapter_config.json", error))
     return "; it holds a PEFT adapter: give it as adapter=, and its base model as model=";
+  if (const std::string file = gguf_file_in(folder); !file.empty())
+    return fmt::format("; it holds a GGUF file: give that, as in model={}",
+                       (folder / file).string());
   const std::string advice = advice_on_run_folder(folder);
   return advice.empty() ? "; is the download complete?" : advice;
 }

@@ -7,8 +7,9 @@ namespace {
 using base::word_of;
 
 constexpr std::string_view kMethodAdvice = "say method: full, lora or qlora";
-constexpr std::string_view kInitAdvice =
-    "A is drawn at random and B begins as 0; other beginnings of LoRA are not built";
+constexpr std::string_view kLlamaProAdvice =
+    "snug expand adds the layers and says which trainable_modules train them alone; take this out, "
+    "and say method: full and those modules";
 constexpr std::string_view kTargetsNote =
     "target_modules says which modules have an adapter; where it is not given, all linear layers "
     "have one, so name there those that are meant";
@@ -46,10 +47,12 @@ void add_methods(ForeignRows& rows) {
                 {"lora", word_of(Method::lora)},
                 {"qlora", word_of(Method::qlora)}},
                kOtherMethodAdvice)
-      .only({"use_llama_pro", "use_galore", "use_apollo", "use_badam", "use_adam_mini", "relora",
-             "use_onebitllms", "pissa_init", "pissa_convert", "use_pissa", "loftq_init", "use_oft",
-             "use_swift_lora", "use_dft_loss", "use_asft_loss", "use_eaft_loss", "use_eaft",
-             "use_pose", "scaling_softmax"},
+      .only({"use_llama_pro"}, kFalseOnly, kLlamaProAdvice)
+      .refuse({"num_new_layers", "num_expand"}, kLlamaProAdvice)
+      .only({"use_galore", "use_apollo", "use_badam", "use_adam_mini", "relora", "use_onebitllms",
+             "pissa_init", "pissa_convert", "use_pissa", "loftq_init", "use_oft", "use_swift_lora",
+             "use_dft_loss", "use_asft_loss", "use_eaft_loss", "use_eaft", "use_pose",
+             "scaling_softmax"},
             kFalseOnly, kOtherMethodAdvice)
       .only({"relora_steps"}, kZeroOnly, kOtherMethodAdvice)
       .only({"jagged_restart_steps"}, kZeroOnly,

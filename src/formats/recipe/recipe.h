@@ -44,7 +44,7 @@ struct Recipe {
   double undesirable_weight = 0;
   PreferenceLoss loss_type = PreferenceLoss::sigmoid;
   double label_smoothing = 0;  // of pairs: the share of labels that are taken to be wrong
-  double simpo_gamma = 0;      // the margin that simpo asks for, in units of beta
+  double simpo_gamma = 0;      // the margin between the two rewards that simpo asks for
   bool precompute_ref_log_probs = false;
   // Of learning from rewards.
   std::vector<std::string> rewards;  // "NAME" or "NAME:WEIGHT"
@@ -94,7 +94,6 @@ struct Recipe {
   bool eval_on_start = false;
   int64_t eval_generate = 0;              // records whose answers are generated; 0: none
   std::vector<std::string> eval_metrics;  // of these answers
-  int64_t num_new_layers = 0;             // zero-initialised copies of layers that alone train
   bool load_best_model_at_end = false;
   std::string metric_for_best_model;  // empty: none
   std::optional<bool> greater_is_better;

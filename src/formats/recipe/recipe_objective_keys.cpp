@@ -8,7 +8,7 @@ constexpr std::string_view kObjectiveAdvice =
     "this objective is not built; objective: dpo, orpo and simpo learn from pairs of answers, "
     "objective: kto from answers that are desirable or not, and objective: next_token from answers "
     "alone";
-constexpr std::string_view kRewardsAdvice =
+constexpr std::string_view kNoRolloutsAdvice =
     "objective=grpo cannot be trained yet, since no run makes answers and rewards them; objective: "
     "kto learns from answers of the data that are desirable or not, objective: dpo from pairs";
 constexpr std::string_view kLossAdvice =
@@ -34,7 +34,7 @@ void add_objective_keys(KeyTable& table) {
       .translations({{"sft", base::word_of(Objective::next_token)},
                      {"pt", base::word_of(Objective::next_token)}})
       .not_built({"ipo", "cpo", "bco", "ppo", "rm"}, kObjectiveAdvice)
-      .not_built({"grpo"}, kRewardsAdvice)
+      .not_built({"grpo"}, kNoRolloutsAdvice)
       .on_resume(OnResume::fixed);
   table
       .add<&Recipe::beta>(
