@@ -167,8 +167,10 @@ TEST(Scores, SchemasJudgeAsJsonschemaDoes) {
 }
 
 std::vector<std::string> names_of(const std::vector<std::string>& list) {
+  const std::vector<Score> scores = scores_of(list);
   std::vector<std::string> names;
-  for (const Score& score : scores_of(list)) names.push_back(score.name());
+  names.reserve(scores.size());
+  for (const Score& score : scores) names.push_back(score.name());
   return names;
 }
 

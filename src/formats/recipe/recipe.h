@@ -46,18 +46,6 @@ struct Recipe {
   double label_smoothing = 0;  // of pairs: the share of labels that are taken to be wrong
   double simpo_gamma = 0;      // the margin between the two rewards that simpo asks for
   bool precompute_ref_log_probs = false;
-  // Of learning from rewards.
-  std::vector<std::string> rewards;  // "NAME" or "NAME:WEIGHT"
-  int64_t num_generations = 0;       // answers to each prompt
-  int64_t max_completion_length = 0;
-  int64_t steps_per_generation = 0;  // micro-batches whose answers are made together
-  int64_t num_iterations = 0;        // how often they are learned
-  double epsilon = 0;
-  double epsilon_high = 0;  // 0: epsilon
-  double delta = 0;         // 0: off
-  std::string scale_rewards;
-  std::string importance_sampling_level;
-  bool mask_truncated_completions = false;
 
   std::vector<DataEntry> data;
   std::vector<DataEntry> eval_data;  // one or several named sets; empty: none
