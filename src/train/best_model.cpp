@@ -29,9 +29,11 @@ BestRule best_rule_of(const formats::Recipe& recipe, std::span<const std::string
   if (said.empty()) return rule;
   rule.metric = said.starts_with("eval_") ? said : "eval_" + said;
   if (std::ranges::find(keys, rule.metric) == keys.end())
-    recipe.fail("metric_for_best_model",
-                fmt::format("is {}, which no evaluation of this run gives; they give {}", said,
-                            fmt::join(keys, ", ")));
+    recipe.fail(
+        "metric_for_best_model",
+        fmt::format("is {}, which no evaluation of this run gives; they give {} (eval_metrics with "
+                    "eval_generate adds figures of generated answers)",
+                    said, fmt::join(keys, ", ")));
   rule.is_greatest = recipe.greater_is_better.value_or(!formats::is_least_best(rule.metric));
   rule.patience = recipe.early_stopping_patience;
   rule.threshold = recipe.early_stopping_threshold;

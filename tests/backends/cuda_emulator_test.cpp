@@ -40,12 +40,15 @@ TEST(CrossEntropyKernels, list_the_rows_that_carry_loss_in_order) {
   for (int repeat = 0; repeat < 2; ++repeat) {  // blocks in both orders
     std::vector<int32_t> numbers(kTokens);
     std::vector<float> losses(kTokens, 1.0F);
+    std::vector<float> hits(kTokens, 1.0F);
     int32_t count = 0;
     cuda::find_trained_rows(
-        {targets.data(), kTokens, numbers.data(), &count, losses.data(), kTokens}, nullptr);
+        {targets.data(), kTokens, numbers.data(), &count, losses.data(), hits.data(), kTokens},
+        nullptr);
     numbers.resize(static_cast<size_t>(count));
     EXPECT_EQ(numbers, expected);
     for (size_t t = 0; t < losses.size(); ++t) EXPECT_EQ(losses[t], targets[t] >= 0 ? 1.0F : 0.0F);
+    EXPECT_EQ(hits, losses);
   }
 }
 

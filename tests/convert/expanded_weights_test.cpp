@@ -103,6 +103,12 @@ INSTANTIATE_TEST_SUITE_P(
             "gpt2",
             2,
             {"attn.c_proj.weight", "attn.c_proj.bias", "mlp.c_proj.weight", "mlp.c_proj.bias"}},
+        Expandable{
+            "mixtral",
+            1,
+            {"self_attn.o_proj.weight", "block_sparse_moe.experts.0.w2.weight",
+             "block_sparse_moe.experts.1.w2.weight", "block_sparse_moe.experts.2.w2.weight",
+             "block_sparse_moe.experts.3.w2.weight", "block_sparse_moe.experts.4.w2.weight"}},
         Expandable{"gpt_oss",
                    1,
                    {"self_attn.o_proj.weight", "self_attn.o_proj.bias", "mlp.experts.down_proj",

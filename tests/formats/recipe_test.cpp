@@ -107,6 +107,9 @@ TEST(Recipe, StopTextsAreWhole) {
 TEST(Recipe, DefaultsFollowOtherKeys) {
   EXPECT_EQ(parse("method: full").learning_rate, 1e-5);
   EXPECT_EQ(parse("objective: dpo").learning_rate, 5e-6);
+  // Its word stands behind a value that has none.
+  EXPECT_EQ(parse("objective: simpo").objective, Objective::simpo);
+  EXPECT_TRUE(contains(to_yaml(parse("objective: simpo")), "objective: simpo\n"));
   EXPECT_EQ(parse("{rl: dpo, method: full}").learning_rate, 1e-6);
   EXPECT_EQ(parse("objective: orpo").learning_rate, 5e-6);
   EXPECT_EQ(parse("{objective: kto, method: full}").learning_rate, 1e-6);

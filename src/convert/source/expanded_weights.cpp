@@ -77,7 +77,7 @@ std::set<std::string> output_names(const models::Layer& layer) {
             add(block.output.module);
           } else if constexpr (std::is_same_v<Block, models::ExpertsBlock>) {
             names.insert(models::down_name(block));
-            names.insert(models::down_bias_name(block));
+            if (block.bias) names.insert(models::down_bias_name(block));
           } else {
             add(block.down.module);
           }

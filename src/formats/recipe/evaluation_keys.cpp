@@ -51,6 +51,15 @@ void check_evaluation_keys(const Recipe& recipe) {
         "eval_generate",
         "asks records of the evaluation data, but there is no eval_data (val_set_size takes "
         "it out of the data)");
+  if (recipe.eval_generate > 0 && recipe.eval_strategy == EvalStrategy::no && !recipe.eval_on_start)
+    recipe.fail("eval_generate",
+                "asks records in each evaluation, but eval_strategy is no; say eval_strategy: "
+                "epoch, or steps with eval_steps");
+  if (recipe.save_only_model && recipe.ema_decay > 0 && recipe.load_best_model_at_end)
+    recipe.fail("load_best_model_at_end",
+                "makes the best checkpoint the result, which with ema_decay is the average of the "
+                "weights, and the checkpoints of save_only_model do not hold averages; leave one "
+                "of the three out");
   const std::string_view key = best_asked_by(recipe);
   if (key.empty()) return;
   if (!recipe.evaluates())

@@ -332,12 +332,21 @@ void check_schedule(const Recipe& recipe) {
                               base::word_of(recipe.lr_scheduler_type)));
     if (recipe.min_lr > 0 && recipe.min_lr_rate > 0)
       recipe.fail("min_lr_rate", "stands next to min_lr, which says the same; keep one");
+    if (recipe.min_lr > 0 && recipe.min_lr >= recipe.learning_rate)
+      recipe.fail("min_lr",
+                  fmt::format("is {}, which the learning rate falls to, but learning_rate "
+                              "is {}; give a smaller one",
+                              recipe.min_lr, recipe.learning_rate));
   }
   if (recipe.lr_scheduler_type == Schedule::warmup_stable_decay &&
       !recipe.is_given("num_decay_steps"))
     recipe.fail("lr_scheduler_type",
                 "is warmup_stable_decay, which needs num_decay_steps: the steps in which the "
                 "learning rate falls");
+  if (recipe.lr_scheduler_type == Schedule::cosine_with_restarts && recipe.num_cycles == 0)
+    recipe.fail("num_cycles",
+                "is 0, with which cosine_with_restarts never falls; say how often it falls, or "
+                "lr_scheduler_type: constant_with_warmup");
   if (recipe.lr_scheduler_type == Schedule::polynomial && recipe.lr_end >= recipe.learning_rate)
     recipe.fail("lr_scheduler_type",
                 fmt::format("is polynomial, which falls to lr_end: {}, but learning_rate is {}; "

@@ -4,6 +4,9 @@
 
 #include "formats/recipe/recipe_keys.h"
 
+#include "base/error.h"
+
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -174,11 +177,15 @@ class KeyTable {
     RecipeField field;
     field.type = type_of<T>();
     if constexpr (std::is_enum_v<T>) {
+      // A word's place in the list is not its value where a value before it has no word.
       field.get = [](const Recipe& recipe) -> Value {
-        return static_cast<int64_t>(recipe.*member);
+        const auto& words = base::kWordsOf<T>;
+        const auto word = std::ranges::find(words, recipe.*member, &base::Word<T>::value);
+        SNUG_CHECK(word != words.end(), "a choice without a word");
+        return static_cast<int64_t>(word - words.begin());
       };
       field.set = [](Recipe& recipe, const Value& value) {
-        recipe.*member = static_cast<T>(std::get<int64_t>(value));
+        recipe.*member = base::kWordsOf<T>.at(static_cast<size_t>(std::get<int64_t>(value))).value;
       };
     } else if constexpr (std::is_same_v<T, std::optional<bool>>) {
       // The words are those for nothing, false and true.
