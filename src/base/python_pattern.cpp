@@ -10,6 +10,8 @@
 namespace snug::base {
 namespace {
 
+constexpr size_t kShownBytes = 200;  // of a text on which a pattern gave up
+
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
@@ -170,7 +172,7 @@ std::vector<PythonPattern::Found> PythonPattern::found_in(std::string_view text)
     if (found == PCRE2_ERROR_NOMATCH) break;
     if (found < 0)
       throw std::invalid_argument(fmt::format("the regular expression '{}' gave up on '{}': {}",
-                                              written_, text.substr(0, 200),
+                                              written_, text.substr(0, kShownBytes),
                                               pattern_message(found)));
     Found one{.begin = bounds[0], .end = bounds[1], .texts = {}};
     for (uint32_t group = 0; group < groups; ++group)
@@ -189,7 +191,8 @@ bool PythonPattern::matches(std::string_view text) const {
   if (found >= 0) return true;
   if (found == PCRE2_ERROR_NOMATCH) return false;
   throw std::invalid_argument(fmt::format("the regular expression '{}' gave up on '{}': {}",
-                                          written_, text, pattern_message(found)));
+                                          written_, text.substr(0, kShownBytes),
+                                          pattern_message(found)));
 }
 
 std::vector<PythonPattern::Match> PythonPattern::find_all(std::string_view text) const {

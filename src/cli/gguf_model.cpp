@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <system_error>
-#include <vector>
 
 #include "base/byte_size.h"
 #include "base/cache_folder.h"
@@ -19,6 +18,7 @@
 #include "convert/folder/output_folder.h"
 #include "convert/gguf/import_gguf.h"
 #include "formats/folder/directory_transaction.h"
+#include "formats/folder/file_list.h"
 #include "runtime/process/process_memory.h"
 
 namespace snug::cli {
@@ -78,15 +78,29 @@ void check_disk(const fs::path& file, const fs::path& folder, int64_t bytes) {
   }
 }
 
-void remove_older(const fs::path& cache, const CachedName& name) {
-  std::vector<fs::path> older;
+// Older ones stay: another process may read them, or an adapter name them as its base.
+void tell_older(const fs::path& cache, const CachedName& name) {
   for (const fs::directory_entry& entry : base::list_folder(cache)) {
     const std::string its_name = entry.path().filename().string();
     if (its_name.starts_with(name.of_path) && its_name != name.whole &&
         its_name.size() == name.whole.size())
-      older.push_back(entry.path());
+      base::say(
+          "{} is of an older state of this file; remove it where nothing needs it, such as "
+          "an adapter that was trained on it",
+          entry.path().string());
   }
-  for (const fs::path& folder : older) formats::remove_directory(folder);
+}
+
+// Whether the folder is there as it was made. One that is not is in the way of a new one.
+bool is_whole(const fs::path& folder) {
+  return fs::is_directory(folder) && !formats::damaged_entry(folder);
+}
+
+void remove_damaged(const fs::path& folder) {
+  if (!fs::exists(folder)) return;
+  base::say("{} is not as it was made ({}), so it is made anew", folder.string(),
+            formats::damaged_entry(folder).value_or("no folder"));
+  formats::remove_directory(folder);
 }
 
 void import_to(const fs::path& folder, const fs::path& file) {
@@ -106,18 +120,20 @@ bool is_gguf_model(const std::string& model) {
 }
 
 fs::path folder_of_gguf(const fs::path& file) {
-  const fs::path cache = base::cache_folder() / "gguf";
   try {
+    // Adapters name the folder as their base, and are used in other current folders.
+    const fs::path cache = fs::absolute(base::cache_folder() / "gguf");
     const CachedName name = cached_name(file);
     const fs::path folder = cache / name.whole;
-    if (fs::is_directory(folder)) return folder;
+    if (is_whole(folder)) return folder;
     base::require_writable_folder(cache);
     fs::create_directories(cache);
     {
       const CacheLock lock(cache);
-      if (fs::is_directory(folder)) return folder;
-      remove_older(cache, name);
+      if (is_whole(folder)) return folder;
+      remove_damaged(folder);
       import_to(folder, file);
+      tell_older(cache, name);
     }
     runtime::release_freed_memory();
     return folder;

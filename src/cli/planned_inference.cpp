@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/error.h"
 #include "models/config/config.h"
 #include "plan/spec/adapter_tables.h"
 #include "runtime/execution/rehearsal.h"
@@ -53,6 +57,26 @@ void require_one_device(const formats::Recipe& recipe) {
                 "asks for several devices, and inference runs on one; leave it out");
 }
 
+// Adds the program of the asked size to those that are planned. Throws UserError for a size with
+// which no run has a program.
+void add_sized_program(plan::InferenceShape& shape, const program::ProgramKey& asked) {
+  plan::InferenceShape sized = shape;
+  plan::add_small_sizes(sized);
+  const bool is_decode = asked.name == program::ProgramName::decode;
+  const std::vector<int32_t> sizes = is_decode ? small_decodes(sized) : small_prefills(sized);
+  const std::string_view name = base::word_of(asked.name);
+  if (std::ranges::find(sizes, asked.size) == sizes.end()) {
+    std::string smaller;
+    for (const int32_t size : sizes) smaller += fmt::format("{}.{}, ", name, size);
+    base::throw_user_error(
+        "'program' is '{0}.{1}', which this job of inference does not have; it has {2}{0} (the "
+        "largest, for {3} {4})",
+        name, asked.size, smaller, is_decode ? shape.sequences : shape.prefill_tokens,
+        is_decode ? "side by side" : "tokens of prompts");
+  }
+  (is_decode ? shape.decode_sizes : shape.prefill_sizes) = {asked.size};
+}
+
 // The key of the sequences that run at one time; how many where it says nothing.
 constexpr const char* kSequencesKey = "per_device_train_batch_size";
 constexpr int64_t kServedSequences = 16;
@@ -64,9 +88,7 @@ plan::PlannedInference planned_inference(const formats::Recipe& recipe, program:
   require_one_device(recipe);
   const models::ModelConfig model = model_of(recipe);
   plan::InferenceShape shape = shape_of(recipe, model);
-  if (program && program->size > 0)
-    (program->name == program::ProgramName::decode ? shape.decode_sizes
-                                                   : shape.prefill_sizes) = {program->size};
+  if (program && program->size > 0) add_sized_program(shape, *program);
   return plan::assemble_inference(
       {recipe, model, target, shape, kSequencesKey},
       [&](const plan::Job& job) { return runtime::rehearse(job, target); });

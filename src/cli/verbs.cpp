@@ -268,6 +268,14 @@ std::vector<VerbEntry> make_table() {
   return table;
 }
 
+// What one verb takes next to a recipe's keys, and no recipe has.
+struct OwnWord {
+  std::string_view name;
+  std::string_view verb;
+};
+constexpr auto kOwnWords = std::to_array<OwnWord>(
+    {{"mode", "plan"}, {"job", "explain"}, {"program", "explain"}, {"after", "explain"}});
+
 // The names of the verbs that have the key, such as "generate and score"; empty if no verb has it.
 std::string verbs_with(std::string_view key) {
   std::vector<std::string_view> names;
@@ -287,7 +295,13 @@ std::span<const VerbEntry> verbs() {
 void require_keys_of(const VerbEntry& verb, const Request& request) {
   base::Mistakes mistakes;
   for (const std::string& word : request.overrides) {
-    const formats::RecipeKey* key = formats::find_recipe_key(word.substr(0, word.find('=')));
+    const std::string name = word.substr(0, word.find('='));
+    const auto own = std::ranges::find(kOwnWords, name, &OwnWord::name);
+    if (own != kOwnWords.end() && verb.name != own->verb)
+      mistakes.add(fmt::format("'{}' means nothing to snug {}; it is a key of: {}", word, verb.name,
+                               own->verb));
+    if (own != kOwnWords.end()) continue;
+    const formats::RecipeKey* key = formats::find_recipe_key(name);
     // A key that no verb has belongs to another tool: the recipe's reader says what to do instead.
     if (key == nullptr || key->verbs == 0) continue;
     if (std::find(verb.keys.begin(), verb.keys.end(), key->name) != verb.keys.end()) continue;

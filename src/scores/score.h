@@ -34,8 +34,9 @@ class Score {
   // Whether the figure of several answers is the mean of their scores.
   bool is_mean() const { return !judge_.all; }
 
-  // The functions below require valid UTF-8. White space at the ends of texts never counts. Throw
-  // UserError where a regular expression gives up on a text.
+  // The functions below require valid UTF-8. White space at the ends of texts never counts. An
+  // answer on which a regular expression gives up scores 0, which is said the first time; where it
+  // gives up on a reference, they throw UserError.
   double of(std::string_view answer, std::string_view reference) const;
   // Of several answers, at least one.
   double of_all(std::span<const ScoredAnswer> answers) const;

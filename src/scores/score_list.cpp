@@ -103,6 +103,10 @@ auto read_list(const formats::Recipe& recipe, std::string_view key,
   const std::vector<std::string> pieces = pieces_of(list);
   scores.reserve(pieces.size());
   for (const std::string& piece : pieces) {
+    if (piece.empty())
+      recipe.fail(key,
+                  fmt::format("lacks a name: it is empty or has a comma too many; there are {}",
+                              fmt::join(score_names(), ", ")));
     if (std::ranges::count(pieces, piece) > 1)
       recipe.fail(key, fmt::format("has '{}' twice; keep one", piece));
     try {

@@ -20,6 +20,7 @@
 #include "models/config/config.h"
 #include "plan/document/measured.h"
 #include "plan/job/assembly.h"
+#include "plan/spec/generation_spec.h"
 #include "plan/spec/resolve.h"
 #include "plan/time/clock.h"
 #include "runtime/execution/rehearsal.h"
@@ -615,8 +616,10 @@ int train(const formats::Recipe& recipe, const MeasureMachine& measure, const Af
   try {
     formats::Recipe settled = recipe;
     ranks.settle(settled.devices, settled.nodes, settled.threads);
-    // A model that is not there is reported before the machine is measured.
+    // Slips of the pen are reported before the machine is measured.
     models::find_model(settled.model);
+    plan::check_answer_keys(settled);
+    answer_scores(settled);
     if (measure && ranks.is_first()) measure(settled);
     ranks.wait_for_all();
     const int code = Run(settled, ranks).run();

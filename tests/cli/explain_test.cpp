@@ -107,7 +107,10 @@ TEST(Explain, NamesThatAreNotThereAreRefusedWithThoseThatAre) {
   expect_refusal("program=decode job=training",
                  {"'program' is 'decode'", "training does not have", "micro_first"});
   expect_refusal("program=decode.8 per_device_train_batch_size=8",
-                 {"'program' is 'decode.8'", "prefill, decode, load"});
+                 {"'program' is 'decode.8'",
+                  "it has decode.1, decode.2, decode.4, decode (the largest, for 8 side by side)"});
+  expect_refusal("mode=serve",
+                 {"'mode=serve' means nothing to snug explain; it is a key of: plan"});
   expect_refusal("program=load.2", {"'program' is 'load.2'", "it is one of"});
   expect_refusal("program=update job=inference", {"prefill, decode, load"});
   expect_refusal("program=micro_first after=lowered",

@@ -24,6 +24,13 @@ TEST(FileList, KnowsAFolderWhereverItIs) {
   EXPECT_EQ(foreign_entry(folder / "moved"), std::nullopt);
   fs::remove(folder / "x/f");
   EXPECT_EQ(foreign_entry(folder / "x"), std::nullopt) << "what is missing is nobody's";
+  EXPECT_EQ(damaged_entry(folder / "x"), "f");
+  folder.write("moved/mine", "3");
+  EXPECT_EQ(damaged_entry(folder / "moved"), std::nullopt) << "everything is there";
+  folder.write("moved/sub/g", "longer");
+  EXPECT_EQ(damaged_entry(folder / "moved"), "sub/g");
+  fs::remove(folder / "moved/.snug_files.json");
+  EXPECT_EQ(damaged_entry(folder / "moved"), ".snug_files.json");
 }
 
 TEST(FileList, NamesWhatIsNotAsItWasWritten) {

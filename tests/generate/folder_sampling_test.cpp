@@ -67,7 +67,8 @@ TEST(FolderSampling, CountsWhereTheUserGivesNone) {
   const CapturedStream said(stderr);
   EXPECT_EQ(taken({}).temperature, 0.6);
   EXPECT_EQ(taken({}).top_k, 7);
-  EXPECT_TRUE(contains(said.text(), "says: temperature=0.6 top_k=7; any key of sampling"));
+  EXPECT_TRUE(contains(said.text(), "says: temperature=0.6 top_k=7; any of temperature, top_k, "));
+  EXPECT_FALSE(contains(said.text(), "not applied"));
   EXPECT_EQ(taken({"top_p=0.5"}).temperature, 1);
   EXPECT_EQ(taken({"frequency_penalty=0.5"}).top_k, 0);
   // An adapter's folder comes first, where it says anything.
@@ -76,6 +77,25 @@ TEST(FolderSampling, CountsWhereTheUserGivesNone) {
   EXPECT_EQ(taken({with_adapter}).temperature, 0.6);
   adapter.write("generation_config.json", R"({"do_sample": false, "eos_token_id": 3})");
   EXPECT_EQ(taken({with_adapter}).temperature, 0);
+}
+
+TEST(FolderSampling, NamesWhatIsNotApplied) {
+  const TemporaryFolder folder;
+  const models::ModelSource model{.config = {}, .folder = folder.path()};
+  const auto said_of = [&](const std::string& json) {
+    folder.write("generation_config.json", json);
+    const CapturedStream said(stderr);
+    with_folder_sampling(golden_recipe("basic"), model);
+    return said.text();
+  };
+  EXPECT_TRUE(contains(said_of(R"({"num_beams": 4, "length_penalty": 2.0, "typical_p": 0.9,
+                                   "suppress_tokens": [3, 5], "min_length": 0})"),
+                       "not applied: num_beams=4, length_penalty=2.0, suppress_tokens=[3,5]\n"));
+  EXPECT_TRUE(contains(said_of(R"({"do_sample": true, "typical_p": 0.9, "length_penalty": 2})"),
+                       "not applied: typical_p=0.9\n"));
+  EXPECT_EQ(said_of(R"({"num_beams": 1, "length_penalty": 2.0, "no_repeat_ngram_size": 0,
+                        "encoder_repetition_penalty": 1.0, "suppress_tokens": null})"),
+            "");
 }
 
 }  // namespace

@@ -3,12 +3,14 @@
 // lists of them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "../base/captured_stream.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/temporary_folder.h"
@@ -151,7 +153,16 @@ TEST(Scores, PatternsFindATextOrMatchTheWhole) {
                                                    {"<think>a</think>", "", 0},
                                                    {"a<think></think>b", "", 0}});
   const Score slow = score_named("format:(a|aa)+[bc]");
-  EXPECT_THROW(slow.of(std::string(100, 'a'), ""), base::UserError);
+  const std::string endless(100, 'a');
+  const snug::testing::CapturedStream said(stderr);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(slow.of(endless, ""), 0);
+  EXPECT_EQ(slow.of("aab", ""), 1);
+  const std::string told = said.text();
+  EXPECT_TRUE(told.starts_with("the regular expression '(a|aa)+[bc]' gave up on 'aaa")) << told;
+  EXPECT_EQ(std::ranges::count(told, '\n'), 1) << told;
+  const Score found = score_named("regex:(?:a|aa)+[bc]$");
+  EXPECT_EQ(found.of(endless, "aab"), 0);
+  EXPECT_THROW(found.problem_of(endless), base::UserError);
 }
 
 TEST(Scores, SchemasJudgeAsJsonschemaDoes) {
@@ -202,7 +213,8 @@ TEST(ScoreLists, MistakesSayWhatToDo) {
   EXPECT_EQ(message_of("rogueL"),
             "'eval_metrics' has 'rogueL', but there is no such score; did you mean rougeL?");
   EXPECT_EQ(message_of("exact,,bleu"),
-            "'eval_metrics' has '', but there is no such score; there are exact, rouge1, rouge2, "
+            "'eval_metrics' lacks a name: it is empty or has a comma too many; there are exact, "
+            "rouge1, rouge2, "
             "rougeL, rougeLsum, bleu, edit_distance, edit_similarity, number, choice, regex, "
             "format, json_schema, length, repetition");
   EXPECT_EQ(message_of("exact:2"),
@@ -210,6 +222,7 @@ TEST(ScoreLists, MistakesSayWhatToDo) {
   EXPECT_EQ(message_of("regex"),
             "'eval_metrics' has 'regex', but regex needs its PATTERN after a colon: "
             "regex:PATTERN");
+  EXPECT_EQ(message_of(","), message_of("exact,,bleu"));
   EXPECT_EQ(message_of("bleu,bleu"), "'eval_metrics' has 'bleu' twice; keep one");
   EXPECT_EQ(message_of("repetition:0"),
             "'eval_metrics' has 'repetition:0', but N must be a whole number from 1 to 1000: how "

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -59,6 +60,19 @@ std::optional<std::string> foreign_entry(const fs::path& folder) {
     for (const auto& [name, bytes] : files_of(folder))
       if (const auto known = listed.find(name); known == listed.end() || known->second != bytes)
         return name;
+  } catch (const base::UserError&) {
+    return kListName;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> damaged_entry(const fs::path& folder) {
+  try {
+    for (const auto& [name, bytes] : read_list(folder / kListName)) {
+      std::error_code error;
+      if (bytes >= 0 && fs::file_size(folder / name, error) != static_cast<uintmax_t>(bytes))
+        return name;
+    }
   } catch (const base::UserError&) {
     return kListName;
   }

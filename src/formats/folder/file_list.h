@@ -19,4 +19,9 @@ void write_file_list(const std::filesystem::path& folder);
 // such as a link, counts as foreign as a whole: ".".
 std::optional<std::string> foreign_entry(const std::filesystem::path& folder);
 
+// The first listed name that is missing or has another number of bytes than when it was written, or
+// the list itself where it cannot be read. Nothing if every listed file is there; others may be
+// next to them.
+std::optional<std::string> damaged_entry(const std::filesystem::path& folder);
+
 }  // namespace snug::formats

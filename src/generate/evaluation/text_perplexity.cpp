@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/console.h"
 #include "base/seconds_since.h"
 #include "engine/questions/evaluated_records.h"
 #include "formats/data/data_files.h"
@@ -159,6 +160,9 @@ TextPerplexity text_perplexity(const ModelToAsk& model) {
   const int64_t positions = model.source.config.max_position;
   result.window =
       model.recipe.max_length > 0 ? std::min(model.recipe.max_length, positions) : positions;
+  if (model.recipe.is_given("max_length") && model.recipe.max_length > positions)
+    base::say("max_length is {}, but the model has {} positions: windows have {} tokens",
+              model.recipe.max_length, positions, positions);
   result.stride = stride_for(model.recipe, result.window);
   const std::vector<ScoredIds> windows = strided_windows(ids, result.window, result.stride);
   engine::Inference inference(model.recipe, model.source,

@@ -7,10 +7,10 @@
 #include "plan/job/request_sizes.h"
 
 namespace snug::plan {
-namespace {
 
 // Only keys of the command line are refused: files of other tools may list all of them.
-void refuse_keys_without_answers(const formats::Recipe& recipe) {
+void check_answer_keys(const formats::Recipe& recipe) {
+  if (recipe.eval_generate > 0) return;
   for (const char* key : {"max_new_tokens", "batch", "eval_metrics"}) {
     const auto found = recipe.given.find(key);
     if (found != recipe.given.end() && found->second.file == formats::kCommandLine)
@@ -20,8 +20,6 @@ void refuse_keys_without_answers(const formats::Recipe& recipe) {
                   "leave it out");
   }
 }
-
-}  // namespace
 
 // The documents of training come first, then those of each evaluation set.
 int64_t asked_records(const formats::Recipe& recipe, const JobDocuments& documents) {
@@ -45,10 +43,8 @@ int64_t asked_prompt_tokens(const JobDocuments& documents,
 std::optional<InferenceShape> generation_shape(const formats::Recipe& recipe,
                                                const TrainingSpec& spec,
                                                const JobDocuments& documents) {
-  if (recipe.eval_generate == 0) {
-    refuse_keys_without_answers(recipe);
-    return std::nullopt;
-  }
+  check_answer_keys(recipe);
+  if (recipe.eval_generate == 0) return std::nullopt;
   if (spec.ranks.ranks() > 1)
     recipe.fail("eval_generate",
                 fmt::format("generates on one device, and this run has {}; leave it out, and ask "

@@ -11,6 +11,9 @@
 
 namespace snug::plan {
 
+// Throws UserError for a key of answers on the command line where evaluations generate none.
+void check_answer_keys(const formats::Recipe& recipe);
+
 // How many records each evaluation asks at most: eval_generate of each set, as far as it has as
 // many documents. Without data there is one set.
 int64_t asked_records(const formats::Recipe& recipe, const JobDocuments& documents);

@@ -236,7 +236,7 @@ Pattern read_pattern_tree(std::string_view expression) {
 void refuse_pattern(std::string_view expression, std::string_view what, size_t at) {
   const std::string_view beginning = first_bytes(expression, 200);
   throw std::invalid_argument(
-      fmt::format("the regular expression '{}{}' has {} at byte {}, which no mask can follow",
+      fmt::format("the regular expression '{}{}' has {} at byte {}, to which no answer can be held",
                   beginning, beginning.size() < expression.size() ? "..." : "", what, at));
 }
 

@@ -129,7 +129,7 @@ SchemaJson without_keywords(SchemaJson schema, std::initializer_list<const char*
 
 void refuse_schema(const std::string& what, const std::string& path) {
   throw std::invalid_argument(
-      fmt::format("the JSON schema has {} at {}, which no mask can follow", what, path));
+      fmt::format("the JSON schema has {} at {}, to which no answer can be held", what, path));
 }
 
 }  // namespace snug::text
