@@ -132,13 +132,13 @@ RunFolder open_alone(const formats::Recipe& recipe) {
   folder.path = recipe.output_dir;
   if (fs::is_directory(folder.path)) take_lock(folder);
   folder.checkpoint = checkpoint_of(recipe);
-  if (folder.checkpoint) runtime::require_optimizer_state(*folder.checkpoint);
   folder.goes_on = folder.checkpoint && lies_in(*folder.checkpoint, folder.path);
   if (folder.goes_on) {
     folder.step = runtime::read_checkpoint_state(*folder.checkpoint).step;
     check_newest(folder, recipe);
   }
   check_free(folder, recipe);
+  if (folder.checkpoint) runtime::require_optimizer_state(*folder.checkpoint);
   base::require_writable_folder(folder.path);
   check_removals(folder, recipe);
   return folder;
