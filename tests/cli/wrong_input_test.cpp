@@ -354,11 +354,11 @@ TEST(StandardOutput, WithoutAReaderEndsQuietly) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
   ::close(ends[0]);
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"models"},
-        {"plan", "model=smollm2-135m", "--json"},
-        {"--help"},
-        {"generate", "model=examples/wordnet", "prompt=The", "max_new_tokens=100"}}) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"models"},
+                                                {"plan", "model=smollm2-135m", "--json"},
+                                                {"--help"},
+                                                {"generate", "model=examples/wordnet", "prompt=The",
+                                                 "max_new_tokens=100", "temperature=0"}}) {
     const auto start = std::chrono::steady_clock::now();
     const pid_t process = start_snug(words, folder.path(), [&] { ::dup2(ends[1], STDOUT_FILENO); });
     EXPECT_EQ(wait_for(process), 128 + SIGPIPE) << words[0];

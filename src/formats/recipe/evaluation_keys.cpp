@@ -25,7 +25,8 @@ std::string_view best_asked_by(const Recipe& recipe) {
 }  // namespace
 
 bool is_least_best(std::string_view metric) {
-  return metric.ends_with("loss") || metric.ends_with("perplexity");
+  return metric.ends_with("loss") || metric.ends_with("perplexity") ||
+         metric.ends_with("edit_distance");
 }
 
 void settle_evaluation_keys(Recipe& recipe) {
