@@ -15,6 +15,7 @@
 #include "program/kinds/attention/attention.h"
 #include "program/kinds/attention/rope.h"
 #include "program/kinds/kind.h"
+#include "program/kinds/loss/cross_entropy.h"
 #include "program/kinds/loss/grpo.h"
 #include "program/kinds/product/column_scale.h"
 
@@ -99,8 +100,12 @@ bool is_differentiated(const OperationCase& operation_case) {
   // Without old ones, the log-probabilities of a step count as constants in its ratios but for the
   // derivative.
   const auto* grpo = operation.attributes.get_if<program::Grpo>();
+  // Nothing is learned where hits are counted.
+  const auto* loss = operation.attributes.get_if<program::CrossEntropy>();
+  const auto* linear_loss = operation.attributes.get_if<program::LinearCrossEntropy>();
   return operation.updates.empty() && (attention == nullptr || !attention->paged) &&
-         (grpo == nullptr || grpo->old);
+         (grpo == nullptr || grpo->old) && (loss == nullptr || !loss->hits) &&
+         (linear_loss == nullptr || !linear_loss->hits);
 }
 
 std::vector<TensorId> differentiable_inputs(const OperationCase& operation_case) {

@@ -248,8 +248,11 @@ TEST_F(Reference, training_form_has_the_losses_of_the_plain_form) {
     OperationCase plain = train;
     program::Operation& operation = plain.program.operations[0];
     const auto& form = operation.attributes.get<program::LinearCrossEntropyTrain>();
-    operation.attributes = program::LinearCrossEntropy{
-        .scale = form.scale, .softcap = form.softcap, .bias = form.bias, .gain = form.gain};
+    operation.attributes = program::LinearCrossEntropy{.scale = form.scale,
+                                                       .softcap = form.softcap,
+                                                       .bias = form.bias,
+                                                       .gain = form.gain,
+                                                       .smoothing = form.smoothing};
     operation.writes.resize(2);
     operation.updates.clear();
     const RunResult expected = oracle_of(plain);

@@ -332,11 +332,6 @@ void check_schedule(const Recipe& recipe) {
                               base::word_of(recipe.lr_scheduler_type)));
     if (recipe.min_lr > 0 && recipe.min_lr_rate > 0)
       recipe.fail("min_lr_rate", "stands next to min_lr, which says the same; keep one");
-    if (recipe.min_lr > 0 && recipe.min_lr >= recipe.learning_rate)
-      recipe.fail("min_lr",
-                  fmt::format("is {}, which the learning rate falls to, but learning_rate "
-                              "is {}; give a smaller one",
-                              recipe.min_lr, recipe.learning_rate));
   }
   if (recipe.lr_scheduler_type == Schedule::warmup_stable_decay &&
       !recipe.is_given("num_decay_steps"))
