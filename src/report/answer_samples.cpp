@@ -71,6 +71,7 @@ void add_answer_samples(const std::filesystem::path& samples, Page& page) {
   const std::vector<SampleLine> last = last_samples(samples);
   if (last.empty()) return;
   page.heading(fmt::format("Answers after step {}", last.front().step));
+  page.paragraph("Of each question what was asked, the answer (marked), and what was expected.");
   for (const SampleLine& sample : last) {
     page.paragraph(sample.set.empty() ? sample.scores
                                       : fmt::format("{}: {}", sample.set, sample.scores));
