@@ -10,6 +10,7 @@
 #include "comparison.h"
 #include "program/kinds/attention/attention.h"
 #include "program/kinds/kind.h"
+#include "program/kinds/loss/grpo.h"
 #include "program/kinds/product/nf4.h"
 
 namespace snug::backends::test {
@@ -46,6 +47,21 @@ double share_of_exponent(const OperationCase& operation_case, program::TensorId 
       id != find_operand(operation, program::Attention::kLse.name))
     return 1;
   return std::min(1.0, norm_of(oracle) / std::sqrt(static_cast<double>(oracle.size())));
+}
+
+// The loss of rewarded answers is a sum of terms of either sign: its error is held against their
+// magnitudes, so that a sum that happens to lie near zero makes no test fail.
+double share_of_terms(const OperationCase& operation_case, program::TensorId id,
+                      const RunResult& oracle) {
+  const program::Operation& operation = operation_case.operation();
+  if (!operation.attributes.is<program::Grpo>() ||
+      id != find_operand(operation, program::Grpo::kLoss.name))
+    return 1;
+  const Values& terms = oracle.values.at(find_operand(operation, program::Grpo::kTerms.name));
+  double magnitude = 0;
+  for (size_t i = 0; i < terms.size(); i += static_cast<size_t>(program::kRewardedTermCount))
+    magnitude += std::abs(terms[i]);
+  return magnitude == 0 ? 1 : std::min(1.0, norm_of(oracle.values.at(id)) / magnitude);
 }
 
 class Checks {
@@ -95,6 +111,7 @@ class Checks {
         return judge_codes(result.values.at(id), oracle.values.at(id), operation_case.is_f32());
       double error = relative_error(result.values.at(id), oracle.values.at(id));
       error *= share_of_exponent(operation_case, id, oracle.values.at(id));
+      error *= share_of_terms(operation_case, id, oracle);
       if (list == "update") error *= share_of_before(operation_case, id, oracle.values.at(id));
       worst = std::max(worst, error);
       EXPECT_LE(error, tolerance) << list << " " << position;
