@@ -37,6 +37,12 @@ struct AnswerPair {
   // The pair as it is measured where no model is compared with: what the loss compares, alone.
   constexpr AnswerPair compared() const { return {chosen_score(), rejected_score(), T{0}, T{0}}; }
 
+  constexpr AnswerPair<double> in_double() const {
+    return {static_cast<double>(chosen),           static_cast<double>(rejected),
+            static_cast<double>(reference_chosen), static_cast<double>(reference_rejected),
+            static_cast<double>(chosen_tokens),    static_cast<double>(rejected_tokens)};
+  }
+
   constexpr T chosen_reward(T beta) const { return beta * (chosen - reference_chosen); }
   constexpr T rejected_reward(T beta) const { return beta * (rejected - reference_rejected); }
   constexpr T margin(T beta) const {

@@ -37,11 +37,15 @@ class Pairs {
     }
     return found;
   }
+  // In fp64, since some losses are differences that nearly cancel where they are small.
   PairLoss<T> loss(int64_t pair) const {
-    const AnswerPair<T> found = at(pair);
-    return pair_loss<T>({dpo_.form, static_cast<T>(dpo_.beta), static_cast<T>(dpo_.label_smoothing),
-                         static_cast<T>(dpo_.target_margin)},
-                        found.chosen_score(), found.rejected_score());
+    const AnswerPair<double> found = at(pair).in_double();
+    const PairLoss<double> loss = pair_loss<double>(
+        {dpo_.form, static_cast<double>(dpo_.beta), static_cast<double>(dpo_.label_smoothing),
+         static_cast<double>(dpo_.target_margin)},
+        found.chosen_score(), found.rejected_score());
+    return {static_cast<T>(loss.value), static_cast<T>(loss.chosen_slope),
+            static_cast<T>(loss.rejected_slope)};
   }
 
  private:

@@ -31,9 +31,14 @@ __device__ AnswerPair<float> pair_of(const DpoRun& run, int64_t pair) {
           tokens_of(run, 2 * pair),     tokens_of(run, 2 * pair + 1)};
 }
 
+// In fp64, since some losses are differences that nearly cancel where they are small.
 __device__ PairLoss<float> loss_of(const DpoRun& run, const AnswerPair<float>& pair) {
-  return pair_loss<float>({run.form, run.beta, run.label_smoothing, run.target_margin},
-                          pair.chosen_score(), pair.rejected_score());
+  const AnswerPair<double> compared = pair.in_double();
+  const PairLoss<double> loss =
+      pair_loss<double>({run.form, run.beta, run.label_smoothing, run.target_margin},
+                        compared.chosen_score(), compared.rejected_score());
+  return {static_cast<float>(loss.value), static_cast<float>(loss.chosen_slope),
+          static_cast<float>(loss.rejected_slope)};
 }
 
 // One block, since a micro-batch has few pairs.
