@@ -2,8 +2,12 @@
 
 #include <algorithm>
 
+#include "base/console.h"
 #include "base/error.h"
 #include "engine/questions/prompt.h"
+#include "plan/document/document.h"
+#include "plan/time/clock.h"
+#include "program/ir/program_name.h"
 #include "text/unicode/utf8.h"
 #include "train/asked_questions.h"
 
@@ -94,6 +98,19 @@ std::vector<AnswerSample> GeneratedAnswers::samples() const {
     }
   }
   return samples;
+}
+
+void GeneratedAnswers::say_speed(const plan::Rates& rates) const {
+  const program::Program* decode = executor_.job().find(program::ProgramName::decode);
+  if (times_.decode_runs == 0 || decode == nullptr) return;
+  const plan::InferenceShape& shape = *spec_.generation;
+  const program::ExpectedBounds half_full{.mean_segment_tokens =
+                                              static_cast<double>(shape.capacity.decoder()) / 2};
+  base::say("answers: a decoding step takes {}, a mean of {}; {} were planned for {} side by side",
+            plan::readable_seconds(times_.decode_seconds / static_cast<double>(times_.decode_runs)),
+            times_.decode_runs,
+            plan::readable_seconds(plan::simulate(*decode, rates, half_full).seconds),
+            shape.sequences);
 }
 
 }  // namespace snug::train

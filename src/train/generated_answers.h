@@ -12,6 +12,7 @@
 #include "engine/request.h"
 #include "formats/recipe/recipe.h"
 #include "plan/job/job.h"
+#include "plan/time/rates.h"
 #include "runtime/execution/executor.h"
 #include "scores/score.h"
 #include "text/tokenizer/tokenizer.h"
@@ -49,6 +50,9 @@ class GeneratedAnswers {
   std::vector<double> figures(size_t set) const;
   std::vector<AnswerSample> samples() const;
   const engine::EngineTimes& times() const { return times_; }
+  // Says how long a decoding step took, in the mean of all sizes, next to that of the largest
+  // program at these rates.
+  void say_speed(const plan::Rates& rates) const;
 
  private:
   std::span<const EvaluationSet> sets_;

@@ -22,7 +22,6 @@
 #include "plan/job/assembly.h"
 #include "plan/spec/generation_spec.h"
 #include "plan/spec/resolve.h"
-#include "plan/time/clock.h"
 #include "runtime/execution/rehearsal.h"
 #include "runtime/loading/load_weights.h"
 #include "runtime/process/job_ranks.h"
@@ -44,6 +43,7 @@
 #include "train/guards.h"
 #include "train/kept_reference.h"
 #include "train/live_report.h"
+#include "train/measured_run.h"
 #include "train/on_first_rank.h"
 #include "train/resume.h"
 #include "train/resume_metrics.h"
@@ -353,27 +353,12 @@ class Run {
 
   // Of what an evaluation generated, some is shown.
   void show_answers(const GeneratedAnswers& answers, int64_t step) {
-    if (!measured_.answers_seconds) say_decoding(answers.times());
+    if (!measured_.answers_seconds) answers.say_speed(planned_->rates);
     measured_.answers_seconds = answers.times().prefill_seconds + answers.times().decode_seconds;
     const std::vector<AnswerSample> samples = answers.samples();
     samples_->add(step, samples, answers.names());
     if (tensorboard_)
       tensorboard_->add_text(step, "eval/samples", samples_text(samples, answers.names()));
-  }
-
-  // A run of the largest program that decodes, as planned, next to the mean of all sizes.
-  void say_decoding(const engine::EngineTimes& times) const {
-    const program::Program* decode = planned_->job.find(program::ProgramName::decode);
-    if (times.decode_runs == 0 || decode == nullptr) return;
-    const plan::InferenceShape& shape = *planned_->spec.generation;
-    const program::ExpectedBounds half_full{.mean_segment_tokens =
-                                                static_cast<double>(shape.capacity.decoder()) / 2};
-    base::say(
-        "answers: a decoding step takes {}, a mean of {}; {} were planned for {} side by side",
-        plan::readable_seconds(times.decode_seconds / static_cast<double>(times.decode_runs)),
-        times.decode_runs,
-        plan::readable_seconds(plan::simulate(*decode, planned_->rates, half_full).seconds),
-        shape.sequences);
   }
 
   // What ended a run too early stands on its page too.
@@ -548,41 +533,12 @@ class Run {
       runtime::save_model(result_folder(), model_, session_.executor(), data_.chat);
   }
 
-  std::vector<plan::MeasuredSource> read_sources() const {
-    std::vector<plan::MeasuredSource> all;
-    const auto add = [&](const text::Dataset& dataset, bool evaluates) {
-      for (const text::LoadedSource& source : dataset.sources)
-        all.push_back({.name = source.name,
-                       .evaluates = evaluates,
-                       .records = source.audit.records,
-                       .documents = source.audit.documents,
-                       .tokens = source.audit.tokens,
-                       .trained_tokens = source.audit.trained_tokens});
-    };
-    add(data_.training->dataset, false);
-    for (const EvaluationSet& set : data_.evaluation) add(set.source->dataset, true);
-    return all;
-  }
-
   void measure(const TrainerOutcome& outcome) {
     plan::Measured& measured = measured_;
-    measured.device_bytes = backends::allocated_arena_bytes(program::Space::device);
-    measured.host_bytes = backends::allocated_host_bytes();
-    measured.card = session_.backend().device();
-    const runtime::ProcessMemory memory = runtime::process_memory();
-    measured.reading_bytes = planned_->process.resident_peak_bytes;
-    measured.resident_bytes = memory.resident_peak_bytes;
-    // If the peak came before the job, what lay outside the arenas during the job is not known, but
-    // what does now is.
-    const bool has_job_peak = memory.resident_peak_bytes > measured.reading_bytes;
-    const std::optional<int64_t> on_device = measured.card ? 0 : measured.device_bytes;
-    const std::optional<int64_t> on_host = backends::resident_host_bytes();
-    if (on_host && on_device)
-      measured.outside_bytes = (has_job_peak ? memory.resident_peak_bytes : memory.resident_bytes) -
-                               *on_host - *on_device;
+    add_memory(measured, planned_->process.resident_peak_bytes, session_.backend().device());
     measured.step_tokens = outcome.mean_step_tokens;
     measured.step_seconds = outcome.median_step_seconds;
-    measured.data = read_sources();
+    measured.data = measured_sources(data_);
     if (!ranks_.is_first()) return;
     base::write_file_atomically(folder_.path / RunFolder::kMeasured, plan::to_json(measured));
     report_->finish(measured);

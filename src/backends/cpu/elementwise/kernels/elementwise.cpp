@@ -94,24 +94,30 @@ void add_partials(const Partials& partials, bool accumulate, void* y_bytes, int6
   });
 }
 
-template <typename X, typename Y>
-void dropout(const void* x_bytes, void* y_bytes, int64_t n, const DropoutStream& stream_of_all) {
-  const DropoutStream stream = stream_of_all;  // a local copy, which y cannot alias
-  const X* x = static_cast<const X*>(x_bytes);
-  Y* y = static_cast<Y*>(y_bytes);
+// Calls apply(i, bits, part) for the elements of a row, with the random bits of each: those of a
+// stream are a function of its key, its row and its position in the row.
+template <typename Stream, typename Apply>
+void for_each_random_lanes(const Stream& stream, int64_t n, const Apply& apply) {
   constexpr int64_t kBlock = 64;
   for (int64_t block = 0; block * kBlock < n; ++block) {
     const uint32_t counter[3] = {static_cast<uint32_t>(block * 16), stream.position, stream.row};
     const PhiloxLanes words = philox(counter, stream.key);
     const int64_t first = block * kBlock;
     const int64_t left = n - first < kBlock ? n - first : kBlock;
-    const auto apply = [&](int64_t i, auto part) {
-      const Int16Lanes keep = words.word[i / kLanes] >= Uint16Lanes{} + stream.threshold;
-      const Float16Lanes kept = load(x + first + i, part) * stream.scale;
-      store(y + first + i, select(keep, kept, Float16Lanes{}), part);
-    };
-    for_each_lanes(left, apply);
+    for_each_lanes(left,
+                   [&](int64_t i, auto part) { apply(first + i, words.word[i / kLanes], part); });
   }
+}
+
+template <typename X, typename Y>
+void dropout(const void* x_bytes, void* y_bytes, int64_t n, const DropoutStream& stream_of_all) {
+  const DropoutStream stream = stream_of_all;  // a local copy, which y cannot alias
+  const X* x = static_cast<const X*>(x_bytes);
+  Y* y = static_cast<Y*>(y_bytes);
+  for_each_random_lanes(stream, n, [&](int64_t i, const Uint16Lanes& bits, auto part) {
+    const Int16Lanes keep = bits >= Uint16Lanes{} + stream.threshold;
+    store(y + i, select(keep, load(x + i, part) * stream.scale, Float16Lanes{}), part);
+  });
 }
 
 template <typename X, typename Y>
@@ -119,18 +125,10 @@ void add_noise(const void* x_bytes, void* y_bytes, int64_t n, const NoiseStream&
   const NoiseStream stream = stream_of_all;  // a local copy, which y cannot alias
   const X* x = static_cast<const X*>(x_bytes);
   Y* y = static_cast<Y*>(y_bytes);
-  constexpr int64_t kBlock = 64;
-  for (int64_t block = 0; block * kBlock < n; ++block) {
-    const uint32_t counter[3] = {static_cast<uint32_t>(block * 16), stream.position, stream.row};
-    const PhiloxLanes words = philox(counter, stream.key);
-    const int64_t first = block * kBlock;
-    const int64_t left = n - first < kBlock ? n - first : kBlock;
-    for_each_lanes(left, [&](int64_t i, auto part) {
-      const Uint16Lanes bits = (words.word[i / kLanes] >> 9) | 0x40000000U;
-      const Float16Lanes unit = lanes_as<Float16Lanes>(bits) - 3.0F;
-      store(y + first + i, load(x + first + i, part) + unit * stream.scale, part);
-    });
-  }
+  for_each_random_lanes(stream, n, [&](int64_t i, const Uint16Lanes& bits, auto part) {
+    const Float16Lanes unit = lanes_as<Float16Lanes>((bits >> 9) | 0x40000000U) - 3.0F;
+    store(y + i, load(x + i, part) + unit * stream.scale, part);
+  });
 }
 
 template <typename X, typename Y>
