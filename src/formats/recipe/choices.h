@@ -120,8 +120,7 @@ enum class Objective : uint8_t {
   orpo,
   // Whether an answer is desirable, relative to the initial model.
   kto,
-  // Which of several answers to a prompt, that the model gives itself, are rewarded most. It has no
-  // word, since no run makes and rewards answers yet: recipes cannot ask for it.
+  // Which of several answers to a prompt, that the model gives itself, are rewarded most.
   grpo,
   // Which of two answers is preferred, by the mean of its tokens' log-probabilities.
   simpo,
@@ -136,6 +135,98 @@ constexpr auto words_of(Objective /*type*/) {
 
 // The loss of a pair of answers.
 using base::PreferenceLoss;
+
+// What a token of a rewarded answer counts in the loss of a step, by TRL's names of loss_type.
+enum class AnswerLoss : uint8_t {
+  grpo,     // the mean over answers of the mean over an answer's tokens
+  bnpo,     // the mean over the tokens of a micro-batch, and over micro-batches
+  dr_grpo,  // the sum over tokens, divided by answers and by the longest length that they may have
+  dapo,     // the mean over the tokens of the step
+};
+constexpr auto words_of(AnswerLoss /*type*/) {
+  return base::words<AnswerLoss>({{AnswerLoss::grpo, "grpo"},
+                                  {AnswerLoss::bnpo, "bnpo"},
+                                  {AnswerLoss::dr_grpo, "dr_grpo"},
+                                  {AnswerLoss::dapo, "dapo"}});
+}
+
+// All losses of answers; which of them an objective has, it says itself.
+enum class LossType : uint8_t {
+  automatic,  // the first of the objective's own
+  sigmoid,
+  hinge,
+  ipo,
+  exo_pair,
+  nca_pair,
+  robust,
+  bco_pair,
+  sppo_hard,
+  apo_zero,
+  apo_down,
+  sigmoid_norm,
+  grpo,
+  bnpo,
+  dr_grpo,
+  dapo,
+};
+constexpr auto words_of(LossType /*type*/) {
+  return base::words<LossType>({{LossType::automatic, "auto"},
+                                {LossType::sigmoid, "sigmoid"},
+                                {LossType::hinge, "hinge"},
+                                {LossType::ipo, "ipo"},
+                                {LossType::exo_pair, "exo_pair"},
+                                {LossType::nca_pair, "nca_pair"},
+                                {LossType::robust, "robust"},
+                                {LossType::bco_pair, "bco_pair"},
+                                {LossType::sppo_hard, "sppo_hard"},
+                                {LossType::apo_zero, "apo_zero"},
+                                {LossType::apo_down, "apo_down"},
+                                {LossType::sigmoid_norm, "sigmoid_norm"},
+                                {LossType::grpo, "grpo"},
+                                {LossType::bnpo, "bnpo"},
+                                {LossType::dr_grpo, "dr_grpo"},
+                                {LossType::dapo, "dapo"}});
+}
+
+// What an answer's distance from the mean of its group is divided by.
+enum class ScaleRewards : uint8_t {
+  group,  // the deviation of the group's rewards
+  batch,  // the deviation of all rewards
+  none,
+};
+constexpr auto words_of(ScaleRewards /*type*/) {
+  return base::words<ScaleRewards>({{ScaleRewards::group, "group"},
+                                    {ScaleRewards::batch, "batch"},
+                                    {ScaleRewards::none, "none"}});
+}
+
+// What an answer's reward is held against.
+enum class Advantage : uint8_t {
+  group,  // the mean of all answers to its prompt
+  rloo,   // the mean of the others (Ahmadian et al. 2024)
+};
+constexpr auto words_of(Advantage /*type*/) {
+  return base::words<Advantage>({{Advantage::group, "group"}, {Advantage::rloo, "rloo"}});
+}
+
+// Of what the ratio between the policy and the one that made an answer is taken.
+enum class ImportanceLevel : uint8_t { token, sequence };
+constexpr auto words_of(ImportanceLevel /*type*/) {
+  return base::words<ImportanceLevel>(
+      {{ImportanceLevel::token, "token"}, {ImportanceLevel::sequence, "sequence"}});
+}
+
+// Where the log-probabilities of answers come from that updates are held against.
+enum class OldLogProbabilities : uint8_t {
+  automatic,
+  generation,  // from the programs that made the answers
+  recompute,   // from the training forward pass, before the first update
+};
+constexpr auto words_of(OldLogProbabilities /*type*/) {
+  return base::words<OldLogProbabilities>({{OldLogProbabilities::automatic, "auto"},
+                                           {OldLogProbabilities::generation, "generation"},
+                                           {OldLogProbabilities::recompute, "recompute"}});
+}
 
 enum class ComputeDtype : uint8_t { automatic, bf16, fp16, fp32 };
 constexpr auto words_of(ComputeDtype /*type*/) {

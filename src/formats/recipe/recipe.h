@@ -42,10 +42,30 @@ struct Recipe {
   double beta = 0;
   double desirable_weight = 0;
   double undesirable_weight = 0;
-  PreferenceLoss loss_type = PreferenceLoss::sigmoid;
+  LossType loss_type = LossType::automatic;
   double label_smoothing = 0;  // of pairs: the share of labels that are taken to be wrong
   double simpo_gamma = 0;      // the margin between the two rewards that simpo asks for
   bool precompute_ref_log_probs = false;
+
+  // Of learning from rewards.
+  std::vector<std::string> rewards;        // "NAME" or "NAME:WEIGHT"
+  std::vector<std::string> reward_fields;  // "NAME=FIELD OF THE RECORD"
+  double reward_timeout = 0;               // seconds that a program of rewards may take
+  int64_t reward_memory = 0;               // bytes that it may have; 0: no limit
+  int64_t num_generations = 0;             // answers to each prompt
+  int64_t max_completion_length = 0;       // tokens
+  int64_t steps_per_generation = 0;        // micro-batches; 0: gradient_accumulation_steps
+  int64_t num_iterations = 0;              // updates on the same answers
+  double epsilon = 0;
+  double epsilon_high = 0;  // 0: epsilon
+  double delta = 0;         // 0: off
+  ScaleRewards scale_rewards = ScaleRewards::group;
+  Advantage advantage = Advantage::group;
+  ImportanceLevel importance_sampling_level = ImportanceLevel::token;
+  bool mask_truncated_completions = false;
+  double top_entropy_quantile = 0;  // 1: all tokens are learned
+  OldLogProbabilities old_logprobs = OldLogProbabilities::automatic;
+  int64_t max_resamples = 0;  // of groups whose rewards are equal
 
   std::vector<DataEntry> data;
   std::vector<DataEntry> eval_data;  // one or several named sets; empty: none
@@ -227,6 +247,17 @@ struct Recipe {
   std::string regex;                     // that the whole answer matches; empty: none
   int64_t prompt_lookup_num_tokens = 0;  // guessed from what was said; 0: none
 
+  // Of a server.
+  std::string host;
+  int64_t port = 0;              // 0: any that is free
+  std::string api_key;           // empty: requests need none
+  bool adapter_loading = false;  // requests may load and drop adapters
+  int64_t max_connections = 0;
+  int64_t max_waiting = 0;      // requests that wait for room; 0: no limit
+  int64_t request_timeout = 0;  // seconds; 0: no limit
+  int64_t max_body = 0;         // bytes of a request
+  std::string runs;             // a folder of runs that are shown; empty: none
+
   std::string tasks;   // a YAML file of evaluation tasks; empty: questions of data
   int64_t stride = 0;  // tokens between the windows of perplexity
 
@@ -278,7 +309,7 @@ Recipe parse_recipe(std::string_view yaml, const std::string& file,
 void settle_method(Recipe& recipe);
 
 // The verbs that a key belongs to.
-enum class Verb : uint8_t { train, plan, generate, score, evaluate, merge };
+enum class Verb : uint8_t { train, plan, generate, score, evaluate, merge, serve };
 
 // Whether a key has its default value. False for keys whose default depends on other keys.
 bool holds_default(const Recipe& recipe, std::string_view key);

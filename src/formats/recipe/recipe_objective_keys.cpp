@@ -55,8 +55,10 @@ void add_objective_keys(KeyTable& table) {
       .aliases({"kto_rejected_weight"})
       .range({.least = 0, .most = kMaxFloat});
   table
-      .add<&Recipe::loss_type>("loss_type", PreferenceLoss::sigmoid,
-                               "dpo: how the margin between two answers becomes a loss")
+      .add<&Recipe::loss_type>(
+          "loss_type", LossType::automatic,
+          "dpo: how the margin between two answers becomes a loss, sigmoid where none is given; "
+          "grpo: what a token counts (grpo, bnpo, dr_grpo, dapo), dapo where none is given")
       .aliases({"pref_loss"})
       .not_built({"aot", "aot_unpaired", "discopop", "sft", "kto", "apo_zero_unpaired"},
                  kLossAdvice)

@@ -1,6 +1,7 @@
 #include "plan/spec/objective_spec.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>
@@ -10,6 +11,7 @@
 namespace snug::plan {
 namespace {
 
+using formats::PreferenceLoss;
 using formats::Recipe;
 using methods::Objective;
 using methods::ReferenceModel;
@@ -144,10 +146,21 @@ int64_t decoder_tokens(const Recipe& recipe) {
   return length * objective_row(recipe).group;
 }
 
+// The loss of a pair, by the same word.
+PreferenceLoss preference_loss(const Recipe& recipe) {
+  if (recipe.loss_type == formats::LossType::automatic) return PreferenceLoss::sigmoid;
+  const auto loss = base::from_word<PreferenceLoss>(base::word_of(recipe.loss_type));
+  if (!loss)
+    recipe.fail("loss_type",
+                fmt::format("is {}, a loss of objective=grpo; objective={} has {}",
+                            base::word_of(recipe.loss_type), base::word_of(recipe.objective),
+                            fmt::join(base::all_words<PreferenceLoss>(), ", ")));
+  return *loss;
+}
+
 // Only some losses of pairs read it, and one cannot be computed without it.
 void check_label_smoothing(const Recipe& recipe) {
-  using formats::PreferenceLoss;
-  const PreferenceLoss loss = recipe.loss_type;
+  const PreferenceLoss loss = preference_loss(recipe);
   const bool is_read = loss == PreferenceLoss::sigmoid || loss == PreferenceLoss::sigmoid_norm ||
                        loss == PreferenceLoss::robust || loss == PreferenceLoss::exo_pair;
   if (recipe.label_smoothing > 0 && !is_read)
@@ -218,7 +231,7 @@ methods::ObjectiveOptions objective_options(const Recipe& recipe, const Training
   return {.kind = recipe.objective,
           .reference = objective.compares ? reference_of(recipe, spec) : ReferenceModel::none,
           .beta = recipe.beta,
-          .loss = recipe.loss_type,
+          .loss = preference_loss(recipe),
           .label_smoothing = recipe.label_smoothing,
           .simpo_gamma = recipe.simpo_gamma,
           .desirable_weight = recipe.desirable_weight,

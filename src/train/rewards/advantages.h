@@ -8,21 +8,11 @@
 #include <span>
 #include <vector>
 
-#include "base/words.h"
+#include "formats/recipe/choices.h"
 
 namespace snug::train {
 
-// What an answer's distance from the mean of its group is divided by.
-enum class ScaleRewards : uint8_t {
-  group,  // the deviation of the group's rewards
-  batch,  // the deviation of all rewards
-  none,
-};
-constexpr auto words_of(ScaleRewards /*type*/) {
-  return base::words<ScaleRewards>({{ScaleRewards::group, "group"},
-                                    {ScaleRewards::batch, "batch"},
-                                    {ScaleRewards::none, "none"}});
-}
+using formats::ScaleRewards;
 
 // The mean of what are numbers, and their deviation with one degree of freedom less; no numbers
 // where there are too few.

@@ -6,22 +6,11 @@
 #include <span>
 #include <vector>
 
-#include "base/words.h"
+#include "formats/recipe/choices.h"
 
 namespace snug::train {
 
-enum class AnswerLoss : uint8_t {
-  grpo,     // the mean over answers of the mean over an answer's tokens
-  bnpo,     // the mean over the tokens of a micro-batch, and over micro-batches
-  dr_grpo,  // the sum over tokens, divided by answers and by the longest length that they may have
-  dapo,     // the mean over the tokens of the step
-};
-constexpr auto words_of(AnswerLoss /*type*/) {
-  return base::words<AnswerLoss>({{AnswerLoss::grpo, "grpo"},
-                                  {AnswerLoss::bnpo, "bnpo"},
-                                  {AnswerLoss::dr_grpo, "dr_grpo"},
-                                  {AnswerLoss::dapo, "dapo"}});
-}
+using formats::AnswerLoss;
 
 // The answers of a step, all micro-batches in turn.
 struct StepAnswers {
