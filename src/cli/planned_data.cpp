@@ -47,7 +47,7 @@ std::optional<train::RunData> read_data(const formats::Recipe& recipe,
     return without(recipe.data.front().path, "a built-in shape has no tokenizer");
   train::RunData data = train::load_data(recipe, model, target);
   // As in the run, which it is a part of the memory of.
-  if (recipe.eval_generate == 0) data.tokenizer.reset();
+  if (recipe.eval_generate == 0 && data.prompts.empty()) data.tokenizer.reset();
   runtime::release_freed_memory();
   return data;
 }
@@ -85,7 +85,7 @@ plan::TrainingInputs PlanningSession::inputs() const {
 }
 
 std::optional<double> PlanningSession::job_tokens() const {
-  if (!data_ || recipe_.max_steps > 0) return std::nullopt;
+  if (!data_ || recipe_.max_steps > 0 || !data_->prompts.empty()) return std::nullopt;
   const train::RunLength length = train::run_length(recipe_, data_->training->rows);
   return static_cast<double>(length.end_row) *
          static_cast<double>(plan::row_tokens(recipe_, model_.config.has_encoder()).sum());

@@ -70,10 +70,14 @@ constexpr StepInput kAnswerMeans[] = {
 
 }  // namespace
 
+// A loss of 0 and a norm of 0 are usual: the first where answers are learned by those who made
+// them, the second where all of them are rewarded alike.
 const Objective kGrpo{.kind = ObjectiveKind::grpo,
+                      .makes_answers = true,
                       .measures = program::kRewardedMeasures,
                       .inputs = kAnswerMeans,
                       .finish = finish_grpo,
+                      .guards = {formats::Guard::not_finite},
                       .reference = token_log_probabilities};
 
 }  // namespace snug::methods

@@ -67,6 +67,9 @@ struct Objective {
   // The prompt of a group's first document is learned too, so that all tokens of that document are
   // targets.
   bool learns_prompts = false;
+  // Its documents are prompts. The run makes several answers to each, has them rewarded, and learns
+  // from these.
+  bool makes_answers = false;
   // The names of what it measures besides the loss, in the order of the tensor kMeasuresName.
   std::span<const std::string_view> measures{};
   // The numbers that its programs read in each step.

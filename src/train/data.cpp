@@ -16,12 +16,14 @@
 #include "plan/spec/data_keys.h"
 #include "plan/spec/generation_spec.h"
 #include "plan/spec/objective_spec.h"
+#include "plan/spec/rollout_spec.h"
 #include "runtime/process/process_memory.h"
 #include "text/record/bad_records.h"
 #include "train/asked_questions.h"
 #include "train/data_sources.h"
 #include "train/evaluation_names.h"
 #include "train/lazy_tokenizer.h"
+#include "train/rewards/prompt_documents.h"
 #include "train/row_bounds.h"
 #include "train/trained_chat.h"
 
@@ -147,6 +149,20 @@ Loaded load_all(const formats::Recipe& recipe, Sources& sources,
   return loaded;
 }
 
+// Prompts in place of documents, of an objective that makes answers.
+Loaded load_prompts(const formats::Recipe& recipe, const Sources& sources,
+                    const text::Tokenizer& tokenizer, RunData& data) {
+  PromptDocuments documents;
+  for (const text::RecordSource& source : sources.training)
+    documents.add(source.name,
+                  rewarded_prompts(recipe, {source}, plan::most_prompt_tokens(recipe), tokenizer));
+  data.prompts = documents.take_prompts();
+  check_rewards(recipe, data.prompts);
+  Loaded loaded;
+  loaded.data.training = documents.take();
+  return loaded;
+}
+
 plan::JobDocuments documents_of(const Loaded& loaded, int64_t group) {
   plan::JobDocuments documents{.files = {}, .group = group};
   const auto add = [&](const text::DocumentStore& store) {
@@ -235,7 +251,7 @@ std::vector<DataSource*> RunData::sources() const {
 int64_t RunData::host_bytes() const {
   int64_t bytes = 0;
   for (const DataSource* source : sources()) bytes += source->host_bytes();
-  return bytes;
+  return bytes + bytes_of_prompts(prompts);
 }
 
 std::vector<comm::NamedValue> RunData::evaluation_fingerprints() const {
@@ -264,6 +280,7 @@ void RunData::make_rows(const plan::TrainingSpec& spec) {
 
 int64_t best_times(const plan::TrainingInputs& inputs, RunData& data,
                    const plan::MeasureProcess& measure) {
+  if (!data.prompts.empty()) return 1;
   plan::LengthChoice choice(inputs, data.documents, data.reading_bytes, measure);
   while (const auto spec = choice.next()) {
     data.make_rows(*spec);
@@ -274,6 +291,7 @@ int64_t best_times(const plan::TrainingInputs& inputs, RunData& data,
 
 formats::Recipe with_length_of_data(const plan::TrainingInputs& inputs, RunData& data,
                                     int64_t times, std::string_view why) {
+  if (!data.prompts.empty()) return with_length_of_prompts(inputs.recipe, data.prompts);
   formats::Recipe recipe = plan::with_length(inputs.recipe, data.documents.shortest_rows(), times);
   data.make_rows(plan::training_spec(plan::with_fewest_rows(recipe), inputs.model.config,
                                      inputs.target, data.documents));
@@ -315,17 +333,20 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       runtime::process_memory().resident_bytes + reading_bytes_of(recipe, sources);
   plan::require_room_to_read(recipe,
                              std::max(reading, runtime::process_memory().resident_peak_bytes));
-  Loaded loaded =
-      load_all(recipe, sources, [&]() -> const text::Tokenizer& { return tokenizer.open(); });
   RunData data;
+  const bool makes_answers = methods::objective_of(recipe.objective).makes_answers;
+  Loaded loaded =
+      makes_answers
+          ? load_prompts(recipe, sources, tokenizer.open(), data)
+          : load_all(recipe, sources, [&]() -> const text::Tokenizer& { return tokenizer.open(); });
   const int64_t group = methods::objective_of(recipe.objective).group;
   std::vector<text::EpochPart> parts = epoch_parts(recipe, loaded.data.training, group);
   data.documents = documents_of(loaded, group);
   data.documents.times = text::most_times(parts);
-  data.documents.shape_rows(spec);
+  if (!makes_answers) data.documents.shape_rows(spec);
   text::RowOptions rows{.max_length = as_lengths(row_tokens),
                         .max_segments = static_cast<int32_t>(spec.row_segments),
-                        .packing = recipe.packing,
+                        .packing = recipe.packing && !makes_answers,
                         .shuffle = recipe.shuffle,
                         .seed = static_cast<uint64_t>(recipe.seed),
                         .padding_id = tokenizer.padding_id(),

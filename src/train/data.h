@@ -18,6 +18,7 @@
 #include "text/row/dataset.h"
 #include "text/row/row_source.h"
 #include "text/tokenizer/tokenizer.h"
+#include "train/rewards/prompt_reader.h"
 
 namespace snug::train {
 
@@ -50,7 +51,9 @@ struct EvaluationSet {
 struct RunData {
   std::unique_ptr<DataSource> training;
   std::vector<EvaluationSet> evaluation;  // empty without eval_data
-  formats::TrainedChat chat;              // what they say of the folder that is saved
+  // Of an objective that makes answers: each is a document of `training`, of the same number.
+  std::vector<RewardedPrompt> prompts{};
+  formats::TrainedChat chat;  // what they say of the folder that is saved
   // The model's, where reading needed it: for audit.h, after which it can go unless there are
   // questions.
   std::optional<text::Tokenizer> tokenizer{};

@@ -92,6 +92,9 @@ void Progress::show_plain(const StepMetrics& metrics) const {
       out = fmt::format_to_n(out, end - out, " {} {:.4f}", metrics.measure_names[i],
                              metrics.measures[i])
                 .out;
+  for (const NamedMeasure& measure : metrics.of_data)
+    if (measure.is_shown)
+      out = fmt::format_to_n(out, end - out, " {} {:.4f}", measure.name, measure.value).out;
   *out++ = '\n';
   base::write_to_console({line.data(), static_cast<size_t>(out - line.data())});
 }

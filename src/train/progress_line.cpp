@@ -67,6 +67,8 @@ void add_parts(const StepMetrics& metrics, const ProgressState& state, Parts& pa
   for (size_t i = 0; i < metrics.measure_names.size(); ++i)
     if (is_shown_measure(metrics, i))
       parts.add("{} {:.4f}", metrics.measure_names[i], metrics.measures[i]);
+  for (const NamedMeasure& measure : metrics.of_data)
+    if (measure.is_shown) parts.add("{} {:.4f}", measure.name, measure.value);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ namespace {
 using runtime::TrainerState;
 
 // What the data says of the numbers that a state may have.
-void check_position(const TrainerState& state, text::RowSource& rows,
+void check_position(const TrainerState& state, const formats::Recipe& recipe, text::RowSource& rows,
                     const std::string& checkpoint) {
   const auto fail = [&](const std::string& what) {
     base::throw_user_error(
@@ -31,10 +31,11 @@ void check_position(const TrainerState& state, text::RowSource& rows,
         "checkpoint",
         checkpoint, what);
   };
-  const auto rows_per_epoch = static_cast<double>(rows.rows_until(1));
+  const auto rows_per_epoch = static_cast<double>(rows.rows_until(1) * step_rows(recipe).uses);
   if (state.epoch != static_cast<double>(state.rows_consumed) / rows_per_epoch)
     fail(fmt::format("epoch = {} after {} rows of {} an epoch", state.epoch, state.rows_consumed,
                      rows_per_epoch));
+  if (methods::objective_of(recipe.objective).makes_answers) return;  // of any length
   const int64_t row_tokens = rows.options().max_length.sum();
   const auto most_tokens =
       static_cast<double>(state.rows_consumed) * static_cast<double>(row_tokens);
@@ -115,12 +116,12 @@ formats::Recipe with_settled_rows(const RunFolder& folder, const plan::TrainingI
   return recipe;
 }
 
-void check_checkpoint(const RunFolder& folder, const runtime::RunIdentity& now,
-                      text::RowSource& rows) {
+void check_checkpoint(const RunFolder& folder, const formats::Recipe& recipe,
+                      const runtime::RunIdentity& now, text::RowSource& rows) {
   const std::string name = folder.checkpoint->string();
   const TrainerState state = runtime::read_checkpoint_state(*folder.checkpoint);
   check_identity(state.identity, now, name);
-  check_position(state, rows, name);
+  check_position(state, recipe, rows, name);
 }
 
 TrainerState restore(RunFolder& folder, const formats::Recipe& recipe,
@@ -139,7 +140,7 @@ TrainerState restore(RunFolder& folder, const formats::Recipe& recipe,
       base::say("passed over: {}", damage.what());
       folder.checkpoint = older->path;
       folder.step = older->step;
-      check_checkpoint(folder, now, rows);
+      check_checkpoint(folder, recipe, now, rows);
     }
   }
 }

@@ -17,8 +17,8 @@ namespace snug::train {
 // Throws UserError unless the state that folder.checkpoint names can be one of the run `now`: its
 // identity, as far as it is known before anything was loaded, and its place in the data. Tells on
 // standard error what else differs.
-void check_checkpoint(const RunFolder& folder, const runtime::RunIdentity& now,
-                      text::RowSource& rows);
+void check_checkpoint(const RunFolder& folder, const formats::Recipe& recipe,
+                      const runtime::RunIdentity& now, text::RowSource& rows);
 
 // The recipe, which says max_length=auto, with numbers in place of that, and tells which: the
 // length that the run of folder.checkpoint had, where these data and this recipe could have it,

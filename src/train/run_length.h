@@ -9,6 +9,14 @@
 
 namespace snug::train {
 
+// The rows of the run that a step takes, and how many of them each row of the data is: several
+// where several updates learn from the answers to one prompt (rewards/answer_steps.h).
+struct StepRows {
+  int64_t step = 1;
+  int64_t uses = 1;
+};
+StepRows step_rows(const formats::Recipe& recipe);
+
 // max_steps, else what num_train_epochs amounts to.
 struct RunLength {
   int64_t steps = 0;

@@ -43,6 +43,8 @@ std::string_view to_json(const StepMetrics& metrics, char* buffer, int64_t size)
   for (size_t i = 0; i < metrics.measure_names.size(); ++i)
     if (!std::isnan(metrics.measures[i]))
       field(metrics.measure_names[i], static_cast<double>(metrics.measures[i]));
+  for (const NamedMeasure& measure : metrics.of_data)
+    if (!std::isnan(measure.value)) field(measure.name, measure.value);
   field("tokens_per_second", metrics.tokens_per_second);
   field("step_seconds", metrics.step_seconds);
   out = fmt::format_to_n(out, end - out,

@@ -8,6 +8,8 @@
 #include <span>
 #include <string_view>
 
+#include "train/step_data.h"
+
 namespace snug::train {
 
 // One optimizer step as it is logged: metrics.jsonl, the terminal and the log show the same.
@@ -33,6 +35,7 @@ struct StepMetrics {
   static constexpr size_t kMaxMeasures = 12;
   std::span<const std::string_view> measure_names{};
   std::array<float, kMaxMeasures> measures{};
+  std::span<const NamedMeasure> of_data{};  // what is known of what the step trained on
 };
 
 // Whether users look at this measure, and it is a number; metrics.jsonl has the others too.

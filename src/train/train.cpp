@@ -36,6 +36,7 @@
 #include "train/check_before_ranks.h"
 #include "train/data.h"
 #include "train/data_sources.h"
+#include "train/document_steps.h"
 #include "train/evaluation.h"
 #include "train/evaluation_names.h"
 #include "train/files_fingerprint.h"
@@ -47,6 +48,7 @@
 #include "train/on_first_rank.h"
 #include "train/resume.h"
 #include "train/resume_metrics.h"
+#include "train/rewards/answer_steps.h"
 #include "train/run_folder.h"
 #include "train/run_identity.h"
 #include "train/run_length.h"
@@ -59,6 +61,8 @@ namespace snug::train {
 namespace {
 
 namespace fs = std::filesystem;
+
+const std::vector<std::string> kShownRewards{"reward"};
 
 class Run {
  public:
@@ -116,7 +120,7 @@ class Run {
     if (ranks_.is_first())
       base::say("{}", short_text(audit({recipe_, recipe_, model_, data_}, text::kQuickAudit)));
     // What answers are made of texts by stays.
-    if (recipe_.eval_generate == 0) data_.tokenizer.reset();
+    if (recipe_.eval_generate == 0 && data_.prompts.empty()) data_.tokenizer.reset();
     runtime::release_freed_memory();
   }
 
@@ -270,9 +274,9 @@ class Run {
     state_.identity.free["backend"] = session_.backend().name();
     state_.identity.free["library"] = session_.backend().library_versions();
     ranks_.require_same(agreed_values());
-    state_.rows_per_step =
-        planned_->spec.rows * planned_->spec.accumulation * planned_->spec.ranks.ranks();
-    if (folder_.checkpoint) check_checkpoint(folder_, state_.identity, data_.training->rows);
+    state_.rows_per_step = step_rows(recipe_).step;
+    if (folder_.checkpoint)
+      check_checkpoint(folder_, recipe_, state_.identity, data_.training->rows);
   }
 
   // What all ranks must have found in their files, and compute with, alike.
@@ -377,20 +381,45 @@ class Run {
     }
   }
 
+  // Of answers that are learned from, some are shown.
+  void show_rollouts(const Rollouts& rollouts, int64_t step) {
+    if (!samples_) return;
+    std::vector<AnswerSample> samples;
+    for (const ShownAnswer& shown : rollouts.shown())
+      samples.push_back({.set = "training",
+                         .prompt = shown.prompt,
+                         .answer = shown.answer,
+                         .expected = {},
+                         .scores = {shown.reward}});
+    samples_->add(step, samples, kShownRewards);
+  }
+
+  std::unique_ptr<StepData> step_data() {
+    const plan::TrainingSpec& spec = planned_->spec;
+    if (spec.rollouts)
+      return std::make_unique<AnswerSteps>(
+          recipe_, spec, data_.prompts, data_.training->rows, *data_.tokenizer, session_.executor(),
+          [this](int64_t step, const Rollouts& rollouts) { show_rollouts(rollouts, step); });
+    loader_.emplace(data_.training->rows, spec.rows, spec.row_tokens, session_.executor(),
+                    data_.training->reference);
+    return std::make_unique<DocumentSteps>(
+        *loader_, DocumentSteps::Sizes{spec.rows, spec.accumulation, ranks_.size(), ranks_.rank()});
+  }
+
   TrainerOutcome train(const StopSignal& signal) {
     std::optional<Evaluation> evaluation;
     std::optional<GeneratedAnswers> answers;
-    if (planned_->spec.generation) {
+    if (planned_->spec.generation && !planned_->spec.rollouts) {
       answers.emplace(data_.evaluation, recipe_, planned_->spec, *data_.tokenizer,
                       session_.executor());
     }
     // A run that goes on and generates no more has no answers of steps that it does again.
-    if (answers || (folder_.goes_on && fs::exists(folder_.path / RunFolder::kSamples)))
+    const bool makes_answers = answers || planned_->spec.rollouts;
+    if ((makes_answers && ranks_.is_first()) ||
+        (folder_.goes_on && fs::exists(folder_.path / RunFolder::kSamples)))
       samples_.emplace(folder_.path, folder_.goes_on ? std::optional(state_.step) : std::nullopt);
     const TrainerOptions options{.total_steps = length_.steps,
                                  .end_row = length_.end_row,
-                                 .rows = planned_->spec.rows,
-                                 .accumulation = planned_->spec.accumulation,
                                  .update_in_backward = planned_->spec.update_in_backward,
                                  .router_loss_factor = planned_->spec.model.router_loss_factor(),
                                  .logging_steps = steps_in(recipe_.logging_steps),
@@ -412,8 +441,8 @@ class Run {
                                        if (answers) show_answers(*answers, step);
                                      },
                                  .on_record = [this](std::string_view line) { follow(line); }};
-    BatchLoader training(data_.training->rows, planned_->spec.rows, planned_->spec.row_tokens,
-                         session_.executor(), data_.training->reference);
+    const std::unique_ptr<StepData> training = step_data();
+    training->restore(state_.data);
     if (answers)
       evaluation.emplace(data_.evaluation, planned_->spec, session_.executor(), &ranks_, &*answers);
     else if (!data_.evaluation.empty())
@@ -424,7 +453,7 @@ class Run {
       metrics.emplace(folder_.goes_on ? resume_metrics(path, state_.step)
                                       : formats::JsonLines::create(path));
     Progress progress(state_.step, length_.steps, planned_->document.step_seconds);
-    Trainer trainer(options, session_.executor(), training, evaluation ? &*evaluation : nullptr,
+    Trainer trainer(options, session_.executor(), *training, evaluation ? &*evaluation : nullptr,
                     metrics ? &*metrics : nullptr, ranks_.is_first() ? &progress : nullptr);
     return trainer.run(state_, signal.requested());
   }
@@ -561,6 +590,7 @@ class Run {
   std::optional<LiveReport> report_;
   std::optional<TensorBoardLog> tensorboard_;
   std::optional<SamplesLog> samples_;
+  std::optional<BatchLoader> loader_;
 };
 
 }  // namespace

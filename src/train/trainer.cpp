@@ -34,7 +34,7 @@ using program::ProgramName;
 using Clock = std::chrono::steady_clock;
 
 // The bytes of a line of metrics, with all that an objective measures.
-constexpr size_t kLineBytes = 2048;
+constexpr size_t kLineBytes = 8192;
 
 bool due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 
@@ -46,7 +46,7 @@ std::string resume_advice(int64_t saved_step) {
 
 }  // namespace
 
-Trainer::Trainer(const TrainerOptions& options, runtime::Executor& executor, BatchLoader& data,
+Trainer::Trainer(const TrainerOptions& options, runtime::Executor& executor, StepData& data,
                  Evaluation* evaluation, formats::JsonLines* metrics, Progress* progress)
     : options_(options),
       executor_(executor),
@@ -130,7 +130,7 @@ bool Trainer::looks_at_adapter_after(int64_t step) const {
 
 bool Trainer::is_awaited(const BegunStep& begun) const {
   return begun.step == options_.total_steps || saves_after(begun) || evaluates_after(begun) ||
-         looks_at_adapter_after(begun.step);
+         looks_at_adapter_after(begun.step) || data_.runs_model(begun.step + 1);
 }
 
 bool Trainer::follow_up(const BegunStep& begun, runtime::TrainerState& state) {
@@ -204,6 +204,7 @@ bool Trainer::save(runtime::TrainerState& state, bool is_interrupted) {
   try {
     runtime::TrainerState saved = state;
     saved.only_model = options_.save_only_model && !is_interrupted;
+    saved.data = data_.state(state.step);
     runtime::save_checkpoint(options_.checkpoint, saved, executor_);
   } catch (const std::exception&) {
     if (keeps_folder()) throw;
@@ -242,10 +243,13 @@ bool Trainer::begin_step(runtime::TrainerState& state, const std::atomic<int>& s
   if (options_.ranks != nullptr) options_.ranks->set_step(begun.step);
   begun.first_row = state.rows_consumed + (begun_ ? begun_->rows : 0);
   begun.rows = rows_of_step(begun.step, begun.first_row);
-  begun.counts = data_.count(begun.first_row, begun.rows);
+  const StepData::Step rows{begun.step, begun.first_row, begun.rows};
+  const auto counts = data_.begin(rows, stop_signal);
+  if (!counts) return false;
+  begun.counts = *counts;
   if (options_.save_strategy == formats::SaveStrategy::epoch ||
       options_.eval_strategy == formats::EvalStrategy::epoch)
-    begun.ends_epoch = data_.ends_epoch(begun.first_row, begun.rows);
+    begun.ends_epoch = data_.ends_epoch(rows);
   // What the program `update` alone copies is written when the step before has been copied.
   if (options_.update_in_backward) set_update_inputs(begun, state);
   if (!queue_micro_batches(begun, state, stop_signal)) return false;
@@ -270,21 +274,22 @@ void Trainer::set_update_inputs(BegunStep& begun, const runtime::TrainerState& s
 // A run of whole epochs does not begin another one to fill its last step.
 int64_t Trainer::rows_of_step(int64_t step, int64_t first_row) const {
   const bool is_last = step == options_.total_steps && first_row < options_.end_row;
-  return is_last ? std::min(step_rows(), options_.end_row - first_row) : step_rows();
+  const int64_t whole = data_.step_rows();
+  return is_last ? std::min(whole, options_.end_row - first_row) : whole;
 }
 
 bool Trainer::queue_micro_batches(const BegunStep& begun, runtime::TrainerState& state,
                                   const std::atomic<int>& stop_signal) {
   set_inputs(executor_, begun.counts);
-  for (int64_t micro = 0; micro < options_.accumulation; ++micro) {
+  const int64_t micro_batches = data_.micro_batches();
+  for (int64_t micro = 0; micro < micro_batches; ++micro) {
     if (stop_signal != 0 && ranks() == 1) return false;
-    const ProgramName program = plan::micro_program(executor_.job(), micro, options_.accumulation);
-    const int64_t row = (micro * ranks() + rank()) * options_.rows;
+    const ProgramName program = plan::micro_program(executor_.job(), micro, micro_batches);
     if (executor_.has(program::kRandomName))
-      executor_.set_input(
-          program::kRandomName,
-          std::array<int32_t, 2>{static_cast<int32_t>(begun.step), static_cast<int32_t>(row)});
-    data_.load(program, begun.first_row + row, begun.first_row + begun.rows);
+      executor_.set_input(program::kRandomName,
+                          std::array<int32_t, 2>{static_cast<int32_t>(begun.step),
+                                                 static_cast<int32_t>(data_.first_row_of(micro))});
+    data_.load(program, micro);
     // Loading waits for the micro-batch before, which comes after the update of the step before.
     if (begun_ && micro > 0 && executor_.has_results()) finish_step(state);
     run_batch(executor_, program);
@@ -317,6 +322,7 @@ void Trainer::finish_step(runtime::TrainerState& state) {
     metrics.aux_loss = router_loss / options_.router_loss_factor;
   }
   metrics.grad_norm = executor_.result<float>(program::kGradientNormName);
+  metrics.of_data = data_.measures();
   metrics.measure_names = objective_.measures;
   read_measures(executor_, std::span(metrics.measures).first(objective_.measures.size()));
   metrics.learning_rate = begun.learning_rate;

@@ -20,13 +20,13 @@
 #include "runtime/process/job_ranks.h"
 #include "runtime/saving/checkpoint.h"
 #include "runtime/saving/trainer_state.h"
-#include "train/batch_loader.h"
 #include "train/best_model.h"
 #include "train/evaluation.h"
 #include "train/folder_lock.h"
 #include "train/guards.h"
 #include "train/lr_schedule.h"
 #include "train/progress.h"
+#include "train/step_data.h"
 
 namespace snug::train {
 
@@ -34,8 +34,6 @@ struct TrainerOptions {
   int64_t total_steps = 0;
   int64_t end_row =
       std::numeric_limits<int64_t>::max();  // the last step takes no rows from here on
-  int64_t rows = 1;                         // a micro-batch of a rank
-  int64_t accumulation = 1;                 // micro-batches per step
   bool update_in_backward = false;
   double router_loss_factor = 0;  // of the loss that balances experts, where the job has it
   int64_t logging_steps = 1;
@@ -75,7 +73,7 @@ class Trainer {
  public:
   // `evaluation`: null without evaluation data. `metrics` and `progress` are null on ranks that do
   // not show them.
-  Trainer(const TrainerOptions& options, runtime::Executor& executor, BatchLoader& data,
+  Trainer(const TrainerOptions& options, runtime::Executor& executor, StepData& data,
           Evaluation* evaluation, formats::JsonLines* metrics, Progress* progress);
 
   // Runs to the end or until `stop_signal` is not 0, then saves a checkpoint. Stops without saving
@@ -134,8 +132,6 @@ class Trainer {
   double agreed(double value) const;
   bool has_folder() const { return options_.lock == nullptr || options_.lock->is_in_place(); }
   int64_t ranks() const { return options_.ranks == nullptr ? 1 : options_.ranks->size(); }
-  int64_t rank() const { return options_.ranks == nullptr ? 0 : options_.ranks->rank(); }
-  int64_t step_rows() const { return options_.rows * options_.accumulation * ranks(); }
   // What all ranks know of what came to any of them.
   runtime::StopRequest agreed(const std::atomic<int>& stop_signal) const;
   bool keeps_folder() const;
@@ -150,7 +146,7 @@ class Trainer {
   const TrainerOptions& options_;
   runtime::Executor& executor_;
   const methods::Objective& objective_;
-  BatchLoader& data_;
+  StepData& data_;
   Evaluation* evaluation_;
   formats::JsonLines* metrics_;
   Progress* progress_;

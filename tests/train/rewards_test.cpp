@@ -57,14 +57,14 @@ TEST_F(Rewards, AreReportedAsByTrl) {
     SCOPED_TRACE(run.dump());
     const auto scale =
         base::from_word<ScaleRewards>(run.value("scale_rewards", std::string("group"))).value();
-    std::vector<AnswerMetric> metrics =
+    std::vector<NamedMeasure> metrics =
         reward_metrics({rewards_, names, weights_, golden_["group"]}, scale);
     const auto lengths = golden_["lengths"].get<std::vector<int64_t>>();
     const auto ended = golden_["ended"].get<std::vector<bool>>();
-    for (AnswerMetric& metric : length_metrics(lengths, ended))
+    for (NamedMeasure& metric : length_metrics(lengths, ended))
       metrics.push_back(std::move(metric));
     std::map<std::string, double> found;
-    for (const AnswerMetric& metric : metrics) found[metric.name] = metric.value;
+    for (const NamedMeasure& metric : metrics) found[metric.name] = metric.value;
     EXPECT_EQ(found.size(), metrics.size());
     for (const auto& [name, value] : run["metrics"].items()) {
       ASSERT_TRUE(found.contains(name)) << name;
@@ -76,7 +76,7 @@ TEST_F(Rewards, AreReportedAsByTrl) {
 
 TEST_F(Rewards, OfNoAnswerThatEndedHaveNoLength) {
   const std::vector<int64_t> lengths{4, 6};
-  const std::vector<AnswerMetric> metrics = length_metrics(lengths, {false, false});
+  const std::vector<NamedMeasure> metrics = length_metrics(lengths, {false, false});
   EXPECT_EQ(metrics[3].value, 1.0) << metrics[3].name;
   for (size_t i = 4; i < 7; ++i) EXPECT_EQ(metrics[i].value, 0.0) << metrics[i].name;
 }

@@ -130,6 +130,7 @@ constexpr auto words_of(Objective /*type*/) {
                                  {Objective::dpo, "dpo"},
                                  {Objective::orpo, "orpo"},
                                  {Objective::kto, "kto"},
+                                 {Objective::grpo, "grpo"},
                                  {Objective::simpo, "simpo"}});
 }
 

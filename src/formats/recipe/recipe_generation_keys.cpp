@@ -10,30 +10,43 @@ constexpr double kMaxPenalty = 1000;
 // A run of a decode program verifies no more (plan/job/inference_shape.h).
 constexpr int64_t kMostGuesses = 15;
 
+// Those that learning from rewards reads, too, whose answers are sampled.
+constexpr uint8_t kSampling = kTraining | kGenerate;
+
 void add_sampling_keys(KeyTable& table) {
   table
       .add<&Recipe::temperature>("temperature", "1",
                                  "temperature of sampling; 0: always the likeliest token")
-      .range({.least = 0, .most = kMaxFloat});
+      .range({.least = 0, .most = kMaxFloat})
+      .verbs(kSampling)
+      .on_resume(OnResume::free);
   table
       .add<&Recipe::top_k>("top_k", "0",
                            "sample from this many of the likeliest tokens; 0: from all")
-      .range({.least = 0, .most = kMaxIds});
+      .range({.least = 0, .most = kMaxIds})
+      .verbs(kSampling)
+      .on_resume(OnResume::free);
   table
       .add<&Recipe::top_p>("top_p", "1",
                            "sample from the likeliest tokens whose probabilities add up to this")
-      .range({.least = 0, .most = 1, .least_excluded = true});
+      .range({.least = 0, .most = 1, .least_excluded = true})
+      .verbs(kSampling)
+      .on_resume(OnResume::free);
   table
       .add<&Recipe::min_p>("min_p", "0",
                            "sample from the tokens whose probability is at least this share of the "
                            "likeliest one's; 0: from all")
-      .range(kFraction);
+      .range(kFraction)
+      .verbs(kSampling)
+      .on_resume(OnResume::free);
   table
       .add<&Recipe::repetition_penalty>(
           "repetition_penalty", "1",
           "above 1: tokens of the prompt and of the answer so far become less likely, by "
           "transformers' rule; 1: no penalty")
-      .range({.least = 0, .most = kMaxFloat, .least_excluded = true});
+      .range({.least = 0, .most = kMaxFloat, .least_excluded = true})
+      .verbs(kSampling)
+      .on_resume(OnResume::free);
   table
       .add<&Recipe::presence_penalty>(
           "presence_penalty", "0",

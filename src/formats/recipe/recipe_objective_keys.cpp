@@ -6,11 +6,9 @@ namespace {
 
 constexpr std::string_view kObjectiveAdvice =
     "this objective is not built; objective: dpo, orpo and simpo learn from pairs of answers, "
-    "objective: kto from answers that are desirable or not, and objective: next_token from answers "
-    "alone";
-constexpr std::string_view kNoRolloutsAdvice =
-    "objective=grpo cannot be trained yet, since no run makes answers and rewards them; objective: "
-    "kto learns from answers of the data that are desirable or not, objective: dpo from pairs";
+    "objective: kto from answers that are desirable or not, objective: grpo from rewards of "
+    "answers "
+    "that the model gives, and objective: next_token from answers alone";
 constexpr std::string_view kLossAdvice =
     "this loss of answers is not built; use loss_type: sigmoid, which is that of the DPO paper, or "
     "another that snug train --help lists, or objective: kto, whose only loss is that of its paper "
@@ -28,22 +26,23 @@ void add_objective_keys(KeyTable& table) {
           "objective", Objective::next_token,
           "what is learned: next_token: each token of an answer from those before it; dpo, orpo, "
           "simpo: which of two answers is preferred (data with chosen and rejected); kto: whether "
-          "an "
-          "answer is desirable (data with prompt, completion and label)")
+          "an answer is desirable (data with prompt, completion and label); grpo: which of several "
+          "answers that the model gives itself are rewarded (data with prompts)")
       .aliases({"stage", "rl"})
       .translations({{"sft", base::word_of(Objective::next_token)},
                      {"pt", base::word_of(Objective::next_token)}})
       .not_built({"ipo", "cpo", "bco", "ppo", "rm"}, kObjectiveAdvice)
-      .not_built({"grpo"}, kNoRolloutsAdvice)
       .on_resume(OnResume::fixed);
   table
       .add<&Recipe::beta>(
           "beta", "0.1",
-          "dpo, kto: how strongly the model is held to the reference model; simpo: how much the "
+          "dpo, kto, grpo: how strongly the model is held to the reference model (grpo: 0 where "
+          "none "
+          "is given: not at all); simpo: how much the "
           "difference of the two answers counts; orpo: weight of the odds ratio of the two answers "
           "next to the loss of the preferred one")
       .aliases({"dpo_beta", "pref_beta", "rl_beta"})
-      .range({.least = 0, .most = kMaxFloat, .least_excluded = true});
+      .range({.least = 0, .most = kMaxFloat});
   table
       .add<&Recipe::desirable_weight>("desirable_weight", "1",
                                       "kto: weight of the loss of desirable answers")

@@ -105,6 +105,22 @@ Json to_json(const PassFigures& pass) {
           {"run_seconds", pass.run_seconds}};
 }
 
+Json to_json(const RolloutFigures& figures) {
+  const RolloutSizes& sizes = figures.sizes;
+  return {{"answers", sizes.answers},
+          {"num_generations", sizes.group},
+          {"side_by_side", figures.side_by_side},
+          {"updates", sizes.updates()},
+          {"prompt_tokens", sizes.prompt_tokens},
+          {"completion_tokens", sizes.completion_tokens},
+          {"seconds", figures.seconds},
+          {"half_seconds", figures.half_seconds},
+          {"step_seconds", figures.step_seconds()},
+          {"half_step_seconds", figures.half_step_seconds()},
+          {"training_bytes", figures.training_bytes},
+          {"generating_bytes", figures.generating_bytes}};
+}
+
 // Launches that graphs record. Joined operations are launched with the one before them, and
 // collectives are not recorded.
 int64_t launches_of(const Job& job) {
@@ -199,6 +215,7 @@ std::string to_json(const PlanDocument& document) {
   json["load_seconds"] = document.load_seconds;
   json["load_basis"] = base::word_of(document.load_basis);
   if (document.reference) json["reference"] = to_json(*document.reference);
+  if (document.rollouts) json["rollouts"] = to_json(*document.rollouts);
   if (document.evaluation) {
     json["evaluation"] = to_json(*document.evaluation);
     if (document.evaluation->first_seconds > 0)

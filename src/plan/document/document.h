@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "plan/job/memory.h"
+#include "plan/job/rollout_sizes.h"
 #include "plan/time/basis.h"
 #include "program/kinds/kind.h"
 #include "program/work/device_facts.h"
@@ -47,6 +48,28 @@ struct PassFigures {
   std::optional<double> seconds() const {
     if (!runs) return std::nullopt;
     return first_seconds + static_cast<double>(*runs) * run_seconds;
+  }
+};
+
+// The answers from which a job learns, and what they take next to updates.
+struct RolloutFigures {
+  RolloutSizes sizes{};
+  int64_t side_by_side = 0;  // answers that run at one time
+  double seconds = 0;        // of a generation, all answers as long as they may be
+  double half_seconds = 0;   // the same, all answers half as long
+  double update_seconds = 0;
+  double half_update_seconds = 0;
+  // The device's arena up to which training and generating reach. What the two do not share lies in
+  // the same bytes, so that the larger one decides.
+  int64_t training_bytes = 0;
+  int64_t generating_bytes = 0;
+
+  // Of a step, with its share of a generation.
+  double step_seconds() const {
+    return update_seconds + seconds / static_cast<double>(sizes.updates());
+  }
+  double half_step_seconds() const {
+    return half_update_seconds + half_seconds / static_cast<double>(sizes.updates());
   }
 };
 
@@ -125,6 +148,7 @@ struct PlanDocument {
   // first step, if they are kept; each evaluation, if there is evaluation data; each checkpoint.
   std::optional<PassFigures> reference{};
   std::optional<PassFigures> evaluation{};
+  std::optional<RolloutFigures> rollouts{};
   double save_seconds = 0;  // 0: unknown
   Basis save_basis = Basis::unknown;
   std::string workspaces;  // a word of program::WorkspaceBasis

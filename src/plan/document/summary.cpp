@@ -58,7 +58,20 @@ std::string_view load_basis_text(Basis basis) {
   return basis == Basis::assumed ? "at assumed rates" : basis_text(basis);
 }
 
+// A step that learns from answers takes as long as they are.
+std::string rollout_step_text(const RolloutFigures& figures, const PlanDocument& document) {
+  return fmt::format(
+      "{} at most ({}), {} where answers are half as long: {} of making answers, {} "
+      "of learning; rewards come on top",
+      readable_seconds(figures.step_seconds()), step_basis_text(document),
+      readable_seconds(figures.half_step_seconds()),
+      readable_seconds(figures.seconds / static_cast<double>(figures.sizes.updates())),
+      readable_seconds(figures.update_seconds));
+}
+
 std::string step_text(const PlanDocument& document) {
+  if (document.rollouts && document.step_seconds > 0)
+    return rollout_step_text(*document.rollouts, document);
   if (document.step_seconds <= 0)
     return fmt::format("unknown, up to {} tokens", document.tokens_per_step);
   return fmt::format("{} ({}), up to {} tokens, {:.0f} tokens/s",
@@ -179,6 +192,25 @@ std::string recompute_text(const PlanDocument& document) {
                      readable_bytes(document.recompute_nothing_bytes));
 }
 
+// Which of the two decides how large the arena is.
+std::string rollouts_text(const RolloutFigures& figures) {
+  const RolloutSizes& sizes = figures.sizes;
+  const bool generating = figures.generating_bytes > figures.training_bytes;
+  std::string text = fmt::format(
+      "\n  answers      {} at once to {} prompt{}, {} side by side, prompts up to {} tokens, "
+      "answers "
+      "up to {}",
+      sizes.answers, sizes.prompts(), sizes.prompts() == 1 ? "" : "s", figures.side_by_side,
+      sizes.prompt_tokens, sizes.completion_tokens);
+  if (sizes.updates() > 1) text += fmt::format("; {} updates learn from them", sizes.updates());
+  text += fmt::format(
+      "\n    device memory {:>11} of training and {} of making answers, in the same "
+      "bytes: {} decides",
+      readable_bytes(figures.training_bytes), readable_bytes(figures.generating_bytes),
+      generating ? "making answers" : "training");
+  return text;
+}
+
 }  // namespace
 
 // Parts below half a percent are not mentioned.
@@ -239,6 +271,7 @@ std::string summary(const PlanDocument& document) {
   text += fmt::format("\n  in all       {:>12}{}", readable_bytes(document.resident_bytes()),
                       document.card ? " on the host" : "");
   if (document.ranks) text += ranks_text(*document.ranks, document);
+  if (document.rollouts) text += rollouts_text(*document.rollouts);
   text += fmt::format("\n  rows         {}", rows_text(document));
   text += fmt::format("\n  step         {}", step_text(document));
   text += waiting_text(document);

@@ -218,8 +218,10 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
       training_spec(inputs.recipe, inputs.model.config, inputs.target, inputs.documents());
   spec.verify = inputs.verify;
   Rates rates = rates_for(inputs.recipe, inputs.target);
-  const program::ExpectedBounds expected =
-      inputs.data ? inputs.data->expected : program::full_rows(spec.sequence_tokens());
+  // Documents that are prompts say nothing of the lengths of answers.
+  const program::ExpectedBounds expected = inputs.data && !spec.rollouts
+                                               ? inputs.data->expected
+                                               : program::full_rows(spec.sequence_tokens());
   std::optional<int64_t> host_bytes;
   const HostBudget budget = [&](const Job& job) {
     if (!host_bytes) host_bytes = host_budget(inputs, job, measure);
@@ -251,6 +253,8 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
       {asked_records(inputs.recipe, inputs.documents()), inputs.recipe.max_new_tokens}};
   document.reference = reference_pass(passes);
   document.evaluation = evaluation_pass(passes);
+  document.rollouts = rollout_figures(passes);
+  if (document.rollouts) document.step_seconds = document.rollouts->step_seconds();
   document.save_seconds = save_seconds(job, rates, inputs.recipe.save_only_model);
   document.save_basis = rates.storage_basis();
   ProcessBytes process;

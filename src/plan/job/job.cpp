@@ -265,7 +265,14 @@ class TrainingPlanner {
     if (!initialise.program().operations.empty()) add(pipeline_.plain(initialise.take()));
   }
 
+  // Of an objective that makes answers: the log-probabilities of the model that made them.
   void add_evaluate() {
+    constexpr auto kName = ProgramName::evaluate;
+    if (objective().makes_answers) {
+      const Program kept = objective().reference(adapted_forward(kName, false), spec_.objective,
+                                                 program::kKeptReferenceName);
+      return add(pipeline_.plain(kept, std::array{tensor_of(kept, program::kKeptReferenceName)}));
+    }
     const Program forward = methods::finish_evaluation(
         objective(), adapted_forward(ProgramName::evaluate, false), spec_.objective);
     const std::vector<Tensor> results = results_of(forward);

@@ -17,6 +17,7 @@
 #include "passes/memory/layout.h"
 #include "passes/pipeline.h"
 #include "plan/job/inference_shape.h"
+#include "plan/job/rollout_sizes.h"
 #include "plan/spec/adapter_widths.h"
 #include "program/ir/program.h"
 #include "program/ir/program_name.h"
@@ -50,6 +51,7 @@ struct TrainingSpec {
   bool update_in_backward = false;  // requires accumulation 1 and no clipping
   bool deterministic = true;        // the same bits in every run on any target
   bool evaluate = false;
+  std::optional<RolloutSizes> rollouts{};  // of an objective that makes answers
   double neftune_alpha = 0;  // of the noise that is added to embeddings in training; 0: none
   // Programs that generate with the trainable weights, whose memory overlays that of a training
   // step.

@@ -21,6 +21,25 @@ void check_answer_keys(const formats::Recipe& recipe) {
   }
 }
 
+namespace {
+
+// Of answers that are learned from: whole rows of logits are needed, since tokens are drawn from
+// all and their log-probabilities are kept.
+InferenceShape rollout_shape(const formats::Recipe& recipe, const TrainingSpec& spec) {
+  const RolloutSizes& rollouts = *spec.rollouts;
+  RequestSizes sizes;
+  sizes.sequences = std::min(recipe.batch, rollouts.answers);
+  sizes.prompt_tokens = rollouts.prompt_tokens;
+  // A group's prompt is read once.
+  const int64_t prompts = (sizes.sequences + rollouts.group - 1) / rollouts.group;
+  sizes.entering_tokens = prompts * rollouts.prompt_tokens;
+  sizes.answer_tokens = rollouts.completion_tokens;
+  sizes.request_tokens = rollouts.sequence_tokens() - 1;
+  return shape_of(sizes, spec.model);
+}
+
+}  // namespace
+
 // The documents of training come first, then those of each evaluation set.
 int64_t asked_records(const formats::Recipe& recipe, const JobDocuments& documents) {
   int64_t records = 0;
@@ -43,6 +62,7 @@ int64_t asked_prompt_tokens(const JobDocuments& documents,
 std::optional<InferenceShape> generation_shape(const formats::Recipe& recipe,
                                                const TrainingSpec& spec,
                                                const JobDocuments& documents) {
+  if (spec.rollouts) return rollout_shape(recipe, spec);
   check_answer_keys(recipe);
   if (recipe.eval_generate == 0) return std::nullopt;
   if (spec.ranks.ranks() > 1)

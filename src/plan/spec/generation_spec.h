@@ -1,4 +1,5 @@
-// What evaluations of a training job generate: eval_generate answers of each evaluation set.
+// What a training job generates: eval_generate answers of each evaluation set, or the answers that
+// it learns from.
 #pragma once
 
 #include <cstdint>

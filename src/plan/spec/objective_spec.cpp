@@ -7,6 +7,7 @@
 #include <string>
 
 #include "formats/recipe/recipe_keys.h"
+#include "plan/spec/rollout_spec.h"
 
 namespace snug::plan {
 namespace {
@@ -24,8 +25,14 @@ const Objective& objective_row(const Recipe& recipe) {
 
 bool learns_from_groups(const Objective& objective) { return objective.group > 1; }
 bool compares(const Objective& objective) { return objective.compares; }
+bool makes_answers(const Objective& objective) { return objective.makes_answers; }
+bool has_beta(const Objective& objective) {
+  return learns_from_groups(objective) || objective.makes_answers;
+}
 bool has_margins(const Objective& objective) { return objective.has_margin; }
-bool chooses_loss(const Objective& objective) { return objective.has_margin && objective.compares; }
+bool chooses_loss(const Objective& objective) {
+  return (objective.has_margin && objective.compares) || objective.makes_answers;
+}
 bool asks_margin(const Objective& objective) { return objective.has_margin && !objective.compares; }
 bool is_token_mean(const Objective& objective) { return objective.is_token_mean; }
 bool is_labelled(const Objective& objective) { return objective.is_labelled; }
@@ -36,8 +43,24 @@ struct OwnKey {
   bool (*is_of)(const Objective& objective);
   const char* objectives;
 };
-constexpr OwnKey kOwnKeys[]{{"beta", learns_from_groups, "dpo, orpo, kto or simpo"},
-                            {"loss_type", chooses_loss, "dpo"},
+constexpr OwnKey kOwnKeys[]{{"beta", has_beta, "dpo, orpo, kto, simpo or grpo"},
+                            {"loss_type", chooses_loss, "dpo or grpo"},
+                            {"rewards", makes_answers, "grpo"},
+                            {"reward_fields", makes_answers, "grpo"},
+                            {"num_generations", makes_answers, "grpo"},
+                            {"max_completion_length", makes_answers, "grpo"},
+                            {"steps_per_generation", makes_answers, "grpo"},
+                            {"num_iterations", makes_answers, "grpo"},
+                            {"epsilon", makes_answers, "grpo"},
+                            {"epsilon_high", makes_answers, "grpo"},
+                            {"delta", makes_answers, "grpo"},
+                            {"scale_rewards", makes_answers, "grpo"},
+                            {"advantage", makes_answers, "grpo"},
+                            {"importance_sampling_level", makes_answers, "grpo"},
+                            {"mask_truncated_completions", makes_answers, "grpo"},
+                            {"top_entropy_quantile", makes_answers, "grpo"},
+                            {"old_logprobs", makes_answers, "grpo"},
+                            {"max_resamples", makes_answers, "grpo"},
                             {"label_smoothing", has_margins, "dpo or simpo"},
                             {"simpo_gamma", asks_margin, "simpo"},
                             {"label_smoothing_factor", is_token_mean, "next_token"},
@@ -202,6 +225,7 @@ int64_t row_segments(const Recipe& recipe) {
 methods::ObjectiveOptions objective_options(const Recipe& recipe, const TrainingSpec& spec) {
   const Objective& objective = objective_row(recipe);
   refuse_keys_of_others(recipe);
+  if (objective.makes_answers) return rollout_options(recipe, spec);
   if (!learns_from_groups(objective)) {
     using formats::DataFormat;
     if (recipe.data_format == DataFormat::preference || recipe.data_format == DataFormat::unpaired)
@@ -214,6 +238,10 @@ methods::ObjectiveOptions objective_options(const Recipe& recipe, const Training
               recipe.data_format == DataFormat::unpaired ? "kto" : "dpo, orpo, kto or simpo"));
     return {.kind = recipe.objective, .label_smoothing_factor = recipe.label_smoothing_factor};
   }
+  if (recipe.beta == 0)
+    recipe.fail("beta", fmt::format("is 0, with which objective={} learns nothing of the answers; "
+                                    "expected above 0",
+                                    base::word_of(recipe.objective)));
   check_rows(recipe, objective);
   if (has_margins(objective)) check_label_smoothing(recipe);
   check_batch(recipe, objective);
@@ -247,6 +275,7 @@ void settle_objective(Recipe& recipe, int64_t max_position) {
         recipe,
         parse_value(key, {std::string(own.key), {std::string(key.default_text)}, false, {}}));
   }
+  if (objective.makes_answers) settle_rollouts(recipe);
   if (learns_from_groups(objective) && !recipe.is_given("lora_dropout")) recipe.lora_dropout = 0;
   if (learns_from_groups(objective) && recipe.max_length == 0)
     recipe.fail("max_length",

@@ -20,6 +20,7 @@
 #include "plan/spec/frozen_weights.h"
 #include "plan/spec/generation_spec.h"
 #include "plan/spec/objective_spec.h"
+#include "plan/spec/rollout_spec.h"
 #include "plan/spec/router_loss.h"
 #include "plan/spec/stream_spec.h"
 #include "plan/spec/unused_keys.h"
@@ -352,7 +353,10 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   if (recipe.init == formats::Init::random) spec.init_seed = recipe.seed;
   spec.adapter_in_files = !recipe.adapter.empty();
   if (spec.adapter_in_files) spec.adapter_widths = adapter_widths(recipe.adapter);
-  documents.shape_rows(spec);
+  if (methods::objective_of(recipe.objective).makes_answers)
+    shape_rollouts(recipe, documents, spec);
+  else
+    documents.shape_rows(spec);
   spec.generation = generation_shape(recipe, spec, documents);
   return spec;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plan/job/memory.h"
 #include "plan/time/clock.h"
 
 namespace snug::plan {
@@ -40,9 +41,10 @@ double generation_seconds(const PassInputs& inputs, const InferenceShape& shape)
       shape.encoder_tokens > 0
           ? shape.encoder_tokens
           : std::max<int64_t>(1, shape.capacity.decoder() + 1 - inputs.answers.new_tokens);
+  const int64_t prompts = runs_of(shape.sequences, inputs.answers.of_a_prompt);
   const int64_t prefills = shape.encoder_tokens > 0
                                ? shape.sequences
-                               : runs_of(shape.sequences * prompt_tokens, shape.prefill_tokens);
+                               : runs_of(prompts * prompt_tokens, shape.prefill_tokens);
   const program::ExpectedBounds of_prompt{.mean_segment_tokens =
                                               static_cast<double>(prompt_tokens)};
   const program::ExpectedBounds of_answer{.mean_segment_tokens =
@@ -55,6 +57,16 @@ double generation_seconds(const PassInputs& inputs, const InferenceShape& shape)
   return static_cast<double>(groups) *
          (static_cast<double>(prefills) * prefill +
           static_cast<double>(inputs.answers.new_tokens - 1) * decode);
+}
+
+// Of a generation whose answers all have so many tokens.
+double rollout_seconds(const PassInputs& inputs, int64_t completion_tokens) {
+  const RolloutSizes& sizes = *inputs.spec.rollouts;
+  PassInputs asked = inputs;
+  asked.answers = {sizes.answers, completion_tokens, sizes.group};
+  InferenceShape shape = *inputs.spec.generation;
+  shape.capacity = sizes.prompt_tokens + completion_tokens - 1;
+  return generation_seconds(asked, shape);
 }
 
 }  // namespace
@@ -77,6 +89,27 @@ std::optional<PassFigures> evaluation_pass(const PassInputs& inputs) {
   if (inputs.spec.generation)
     pass.first_seconds = generation_seconds(inputs, *inputs.spec.generation);
   return pass;
+}
+
+std::optional<RolloutFigures> rollout_figures(const PassInputs& inputs) {
+  if (!inputs.spec.rollouts) return std::nullopt;
+  const RolloutSizes& sizes = *inputs.spec.rollouts;
+  RolloutFigures figures{.sizes = sizes, .side_by_side = inputs.spec.generation->sequences};
+  figures.seconds = rollout_seconds(inputs, sizes.completion_tokens);
+  const int64_t half = (sizes.completion_tokens + 1) / 2;
+  figures.half_seconds = rollout_seconds(inputs, half);
+  figures.update_seconds =
+      step_seconds(inputs.job, inputs.spec.accumulation, inputs.rates, inputs.expected);
+  const int64_t half_tokens = sizes.update_answers * (sizes.prompt_tokens + half);
+  figures.half_update_seconds =
+      step_seconds(inputs.job, runs_of(half_tokens, inputs.spec.row_tokens.decoder()), inputs.rates,
+                   inputs.expected);
+  for (const ActivityReport& activity : read_memory(inputs.job).activities) {
+    const int64_t bytes = activity.bytes[static_cast<size_t>(program::Space::device)];
+    if (activity.activity == Activity::training) figures.training_bytes = bytes;
+    if (activity.activity == Activity::generating) figures.generating_bytes = bytes;
+  }
+  return figures;
 }
 
 double save_seconds(const Job& job, const Rates& rates, bool only_model) {

@@ -28,7 +28,8 @@ struct EpochRows {
 // The answers that an evaluation generates (generation_spec.h).
 struct AskedAnswers {
   int64_t count = 0;       // of all sets
-  int64_t new_tokens = 0;  // at most, of each
+  int64_t new_tokens = 0;   // at most, of each
+  int64_t of_a_prompt = 1;  // which is read once for all of them
 };
 
 // What passes are priced by. `rows`: nothing where the data were not read, so that nobody knows how
@@ -48,6 +49,8 @@ std::optional<PassFigures> reference_pass(const PassInputs& inputs);
 // `evaluate` over each evaluation set, which ranks divide, and the answers that are generated, each
 // as long as it may be; nothing where there are no sets.
 std::optional<PassFigures> evaluation_pass(const PassInputs& inputs);
+// The answers that a job learns from, without their rewards; nothing where it makes none.
+std::optional<RolloutFigures> rollout_figures(const PassInputs& inputs);
 // Of the programs that write a checkpoint, with the optimizer's state or of the model alone.
 double save_seconds(const Job& job, const Rates& rates, bool only_model);
 

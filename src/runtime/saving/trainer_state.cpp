@@ -166,6 +166,7 @@ std::string to_json(const TrainerState& state) {
                 {"identity", {{"fixed", state.identity.fixed}, {"free", state.identity.free}}},
                 {"files", state.files},
                 {"checksums", state.checksums}};
+  if (!state.data.empty()) document["data"] = state.data;
   document["checksum"] = checksum_of(document);
   return document.dump(2) + "\n";
 }
@@ -191,6 +192,7 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& file)
   // Absent in older files, as is the history.
   if (object.has("only_model")) state.only_model = object.boolean("only_model");
   if (object.has("history")) state.history = history_in(object.object("history"));
+  if (object.has("data")) state.data = object.text("data");
   const JsonObject identity = object.object("identity");
   state.identity = {texts(identity.object("fixed")), texts(identity.object("free"))};
   const JsonObject files = object.object("files");

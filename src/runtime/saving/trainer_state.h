@@ -66,6 +66,7 @@ struct TrainerState {
   bool only_model = false;  // the checkpoint holds no optimizer state (save_only_model)
   RunHistory history;
   RunIdentity identity;
+  std::string data{};  // what the next step's data need next to their position (StepData::state)
   // The sizes in bytes of all other files of the checkpoint, and the checksum of checksums.json;
   // filled in by save_checkpoint.
   std::map<std::string, int64_t> files;

@@ -14,6 +14,9 @@ namespace snug::train {
 
 using formats::ScaleRewards;
 
+// Deviations up to this are those of equal rewards, of which only roundings are left.
+inline constexpr double kEqualRewards = 1e-8;
+
 // The mean of what are numbers, and their deviation with one degree of freedom less; no numbers
 // where there are too few.
 double mean_of_rewards(std::span<const double> rewards);

@@ -12,9 +12,6 @@
 namespace snug::train {
 namespace {
 
-// Deviations up to this are those of equal rewards, of which only roundings are left.
-constexpr double kEqualRewards = 1e-8;
-
 // What one function gave to each answer.
 std::vector<double> rewards_by(const GivenRewards& given, size_t function) {
   std::vector<double> own(given.rewards.size() / given.names.size());
@@ -32,7 +29,7 @@ double share_of_equal_rewards(std::span<const double> rewards, int64_t group, Sc
 }
 
 // completions/{mean,min,max}_NAME of lengths, of which there is at least one.
-void add_lengths(std::vector<AnswerMetric>& metrics, std::string_view name,
+void add_lengths(std::vector<NamedMeasure>& metrics, std::string_view name,
                  const std::vector<int64_t>& lengths) {
   const auto [least, most] = std::ranges::minmax(lengths);
   const auto sum = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
@@ -44,11 +41,11 @@ void add_lengths(std::vector<AnswerMetric>& metrics, std::string_view name,
 
 }  // namespace
 
-std::vector<AnswerMetric> reward_metrics(const GivenRewards& given, ScaleRewards scale) {
+std::vector<NamedMeasure> reward_metrics(const GivenRewards& given, ScaleRewards scale) {
   SNUG_CHECK(!given.rewards.empty() && given.names.size() == given.weights.size(),
              "{} rewards by {} functions of {} weights", given.rewards.size(), given.names.size(),
              given.weights.size());
-  std::vector<AnswerMetric> metrics;
+  std::vector<NamedMeasure> metrics;
   metrics.reserve(2 * given.names.size() + 3);
   for (size_t f = 0; f < given.names.size(); ++f) {
     const std::vector<double> own = rewards_by(given, f);
@@ -62,7 +59,7 @@ std::vector<AnswerMetric> reward_metrics(const GivenRewards& given, ScaleRewards
   return metrics;
 }
 
-std::vector<AnswerMetric> length_metrics(std::span<const int64_t> lengths,
+std::vector<NamedMeasure> length_metrics(std::span<const int64_t> lengths,
                                          const std::vector<bool>& ended) {
   SNUG_CHECK(!lengths.empty() && lengths.size() == ended.size(), "{} answers, of {} known",
              lengths.size(), ended.size());
@@ -73,7 +70,7 @@ std::vector<AnswerMetric> length_metrics(std::span<const int64_t> lengths,
   const auto answers = static_cast<double>(lengths.size());
   const double clipped = (answers - static_cast<double>(whole.size())) / answers;
   if (whole.empty()) whole.push_back(0);
-  std::vector<AnswerMetric> metrics;
+  std::vector<NamedMeasure> metrics;
   metrics.reserve(7);
   add_lengths(metrics, "length", {lengths.begin(), lengths.end()});
   metrics.push_back({"completions/clipped_ratio", clipped});

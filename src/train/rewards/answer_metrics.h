@@ -8,13 +8,9 @@
 #include <vector>
 
 #include "train/rewards/advantages.h"
+#include "train/step_data.h"
 
 namespace snug::train {
-
-struct AnswerMetric {
-  std::string name;
-  double value = 0;  // no number where there is nothing to take a mean of
-};
 
 // What the functions gave: rewards (answers, functions), no number where one says nothing, the
 // functions' names, and their weights in the sum.
@@ -28,12 +24,12 @@ struct GivenRewards {
 // rewards/NAME/mean and rewards/NAME/std of each function; reward, reward_std of the weighted sums;
 // frac_reward_zero_std: the share of the answers whose group (with `scale` batch: all together) has
 // equal rewards, from which nothing is learned.
-std::vector<AnswerMetric> reward_metrics(const GivenRewards& given, ScaleRewards scale);
+std::vector<NamedMeasure> reward_metrics(const GivenRewards& given, ScaleRewards scale);
 
 // completions/{mean,min,max}_length in tokens; completions/clipped_ratio: the share that did not
 // end; completions/{mean,min,max}_terminated_length: of those that did, 0 where none did. `lengths`
 // has the tokens of each answer, `ended` whether it came to its end. There is at least one answer.
-std::vector<AnswerMetric> length_metrics(std::span<const int64_t> lengths,
+std::vector<NamedMeasure> length_metrics(std::span<const int64_t> lengths,
                                          const std::vector<bool>& ended);
 
 }  // namespace snug::train

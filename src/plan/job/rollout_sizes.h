@@ -1,0 +1,28 @@
+// How many answers a job that learns from rewards makes, and how it learns from them.
+#pragma once
+
+#include <cstdint>
+
+namespace snug::plan {
+
+// Answers are made in generations: all of one by the same weights. Each update then learns from a
+// slice of them, slice after slice, `iterations` times. A data row is a prompt.
+struct RolloutSizes {
+  int64_t group = 1;           // answers to a prompt
+  int64_t answers = 1;         // of a generation: whole groups
+  int64_t update_answers = 1;  // of an update: `answers` has whole slices of them
+  int64_t iterations = 1;
+  int64_t micro_answers = 1;      // over which loss_type=bnpo takes a mean
+  int64_t prompt_tokens = 1;      // of the longest prompt
+  int64_t completion_tokens = 1;  // of the longest answer
+  int64_t resamples = 0;          // how often a generation replaces groups that are rewarded alike
+
+  int64_t prompts() const { return answers / group; }
+  int64_t slices() const { return answers / update_answers; }
+  int64_t updates() const { return slices() * iterations; }  // of a generation
+  int64_t sequence_tokens() const { return prompt_tokens + completion_tokens; }
+
+  bool operator==(const RolloutSizes&) const = default;
+};
+
+}  // namespace snug::plan

@@ -1,0 +1,215 @@
+#include "plan/spec/rollout_spec.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "formats/recipe/recipe_keys.h"
+#include "methods/method.h"
+#include "models/weights.h"
+
+namespace snug::plan {
+namespace {
+
+using formats::AnswerLoss;
+using formats::Recipe;
+using methods::ReferenceModel;
+
+// Micro-batches have about this many tokens, as far as their answers fill them: matrix products of
+// more rows are hardly faster, and smaller ones follow the lengths of answers more closely.
+constexpr int64_t kMicroTokens = 2048;
+
+void check_divisible(const Recipe& recipe, const RolloutSizes& sizes) {
+  const int64_t micro_batches = std::max<int64_t>(1, recipe.gradient_accumulation_steps);
+  if (sizes.answers % sizes.update_answers != 0)
+    recipe.fail(
+        "steps_per_generation",
+        fmt::format("is {}, which is no multiple of gradient_accumulation_steps={}, so that "
+                    "the last update of a generation would lack answers; give a multiple",
+                    recipe.steps_per_generation, micro_batches));
+  if (sizes.answers % sizes.group == 0) return;
+  recipe.fail(
+      recipe.is_given("num_generations") ? "num_generations" : "per_device_train_batch_size",
+      fmt::format(
+          "gives {} answers at once, which are no whole groups of num_generations={}: "
+          "per_device_train_batch_size={} x {}={}; make one of them a multiple, such as "
+          "per_device_train_batch_size={}",
+          sizes.answers, sizes.group, sizes.micro_answers,
+          recipe.steps_per_generation > 0 ? "steps_per_generation" : "gradient_accumulation_steps",
+          sizes.answers / sizes.micro_answers,
+          (sizes.micro_answers + sizes.group - 1) / sizes.group * sizes.group));
+}
+
+// The longest prompt of the data, or all that there is room for.
+int64_t prompt_tokens(const Recipe& recipe, const JobDocuments& documents) {
+  const int64_t room = most_prompt_tokens(recipe);
+  if (documents.files.empty()) return room;
+  // A prompt's document has one token more (train/rewards/prompt_documents.h).
+  return std::clamp<int64_t>(documents.longest().decoder() - 1, 1, room);
+}
+
+// The refusals say what to do instead.
+void refuse(const Recipe& recipe, const TrainingSpec& spec) {
+  if (spec.model.has_encoder())
+    recipe.fail("objective",
+                "is grpo, which is not built for models with an encoder; use a decoder, or "
+                "objective=next_token");
+  if (spec.ranks.ranks() > 1)
+    recipe.fail("objective", fmt::format("is grpo, which generates on one device yet, and this run "
+                                         "has {}; leave devices and nodes out",
+                                         spec.ranks.ranks()));
+  if (recipe.evaluates())
+    recipe.fail(recipe.eval_data.empty() ? "val_set_size" : "eval_data",
+                "is given, and with objective=grpo runs do not evaluate yet: rewards stand in each "
+                "step's metrics, and snug evaluate asks the trained model; leave it out");
+  if (spec.lora.dropout > 0)
+    recipe.fail("lora_dropout",
+                fmt::format("is {}, but answers are made without dropout, and are learned by the "
+                            "same log-probabilities; set lora_dropout=0",
+                            recipe.lora_dropout));
+  if (recipe.neftune_noise_alpha > 0)
+    recipe.fail("neftune_noise_alpha",
+                "is above 0, but answers are made without noise, and are learned by the same "
+                "log-probabilities; leave it out");
+  if (methods::method_of(spec.method).trains_head)
+    recipe.fail("method",
+                fmt::format("is {}, which objective=grpo is not built for; use method=adapter, or "
+                            "lora",
+                            base::word_of(spec.method)));
+  if (spec.model.router_loss_factor() > 0)
+    recipe.fail("output_router_logits",
+                "is true, but with objective=grpo the use of experts is not balanced yet; set "
+                "output_router_logits=false");
+  if (recipe.optim_in_backward)
+    recipe.fail("optim_in_backward",
+                "updates weights within one micro-batch, and the answers of a step may need "
+                "several; leave it out");
+}
+
+void check_sampling(const Recipe& recipe, const TrainingSpec& spec) {
+  if (recipe.temperature == 0)
+    recipe.fail("temperature",
+                "is 0, so that all answers to a prompt would be the same, and nothing is learned; "
+                "TRL's default is 1");
+  if (recipe.temperature != 1 && models::stack_of(spec.model).head_bias)
+    recipe.fail("temperature",
+                fmt::format("is {}, which is not built for a model whose head has a bias; set "
+                            "temperature=1",
+                            recipe.temperature));
+  if (recipe.max_new_tokens > 0 && recipe.is_given("max_new_tokens") &&
+      recipe.given.find("max_new_tokens")->second.file == formats::kCommandLine)
+    recipe.fail("max_new_tokens",
+                "is about answers of generate and of evaluations; the key of answers that are "
+                "learned from is max_completion_length");
+}
+
+void check_loss(const Recipe& recipe) {
+  if (recipe.top_entropy_quantile < 1)
+    recipe.fail("top_entropy_quantile",
+                "is below 1, and choosing tokens by their entropy is not built; leave it out, "
+                "which learns all tokens of an answer");
+  if (recipe.delta > 0 && recipe.delta <= 1 + recipe.epsilon_high)
+    recipe.fail("delta", fmt::format("is {}, but it is to be above 1 + epsilon_high = {}, where "
+                                     "the ratio is cut already",
+                                     recipe.delta, 1 + recipe.epsilon_high));
+}
+
+ReferenceModel reference_of(const Recipe& recipe, const TrainingSpec& spec) {
+  if (recipe.beta == 0) return ReferenceModel::none;
+  const auto fail = [&](const char* why) {
+    recipe.fail("beta", fmt::format("is {}, which holds the model to the one that it was as "
+                                    "training began, and {}; leave beta out, which is TRL's "
+                                    "default",
+                                    recipe.beta, why));
+  };
+  if (!spec.is_adapted()) fail("with method=full that one is gone after the first step");
+  if (!recipe.adapter.empty()) fail("that one has the adapter, which trains on");
+  if (!spec.lora.modules_to_save.empty()) fail("modules_to_save trains weights of it");
+  return ReferenceModel::adapter_off;
+}
+
+}  // namespace
+
+AnswerLoss answer_loss(const Recipe& recipe) {
+  if (recipe.loss_type == formats::LossType::automatic) return AnswerLoss::dapo;
+  const auto loss = base::from_word<AnswerLoss>(base::word_of(recipe.loss_type));
+  if (!loss)
+    recipe.fail("loss_type", fmt::format("is {}, a loss of pairs of answers; objective=grpo has {}",
+                                         base::word_of(recipe.loss_type),
+                                         fmt::join(base::all_words<AnswerLoss>(), ", ")));
+  return *loss;
+}
+
+int64_t most_prompt_tokens(const Recipe& recipe) {
+  const int64_t room = recipe.max_length - recipe.max_completion_length;
+  if (room < 1)
+    recipe.fail("max_length",
+                fmt::format("is {}, the most tokens of a prompt with its answer, and "
+                            "max_completion_length={} leaves none for a prompt; give a longer one, "
+                            "or a shorter max_completion_length",
+                            recipe.max_length, recipe.max_completion_length));
+  return room;
+}
+
+RolloutSizes rollout_sizes(const Recipe& recipe, const JobDocuments& documents) {
+  RolloutSizes sizes;
+  sizes.group = recipe.num_generations;
+  sizes.micro_answers = recipe.per_device_train_batch_size > 0 ? recipe.per_device_train_batch_size
+                                                               : recipe.num_generations;
+  const int64_t micro_batches = std::max<int64_t>(1, recipe.gradient_accumulation_steps);
+  sizes.update_answers = sizes.micro_answers * micro_batches;
+  sizes.answers = sizes.micro_answers *
+                  (recipe.steps_per_generation > 0 ? recipe.steps_per_generation : micro_batches);
+  sizes.iterations = recipe.num_iterations;
+  sizes.resamples = recipe.max_resamples;
+  sizes.completion_tokens = recipe.max_completion_length;
+  sizes.prompt_tokens = prompt_tokens(recipe, documents);
+  check_divisible(recipe, sizes);
+  return sizes;
+}
+
+methods::ObjectiveOptions rollout_options(const Recipe& recipe, const TrainingSpec& spec) {
+  refuse(recipe, spec);
+  check_sampling(recipe, spec);
+  check_loss(recipe);
+  answer_loss(recipe);
+  const RolloutSizes sizes = rollout_sizes(recipe, {});
+  return {.kind = recipe.objective,
+          .reference = reference_of(recipe, spec),
+          .beta = recipe.beta,
+          .epsilon = recipe.epsilon,
+          .epsilon_high = recipe.epsilon_high,
+          .delta = recipe.delta,
+          .sequence_ratio = recipe.importance_sampling_level == formats::ImportanceLevel::sequence,
+          .on_policy = sizes.updates() == 1,
+          .temperature = static_cast<float>(recipe.temperature)};
+}
+
+void shape_rollouts(const Recipe& recipe, const JobDocuments& documents, TrainingSpec& spec) {
+  const RolloutSizes sizes = rollout_sizes(recipe, documents);
+  const int64_t sequence = sizes.sequence_tokens();
+  const int64_t in_a_row = std::clamp<int64_t>(kMicroTokens / sequence, 1,
+                                               std::min(sizes.micro_answers, sizes.update_answers));
+  spec.rollouts = sizes;
+  spec.rows = 1;
+  spec.row_tokens = in_a_row * sequence;
+  spec.longest_document = sequence;
+  // Two at least, so that a row has room for segments without tokens.
+  spec.row_segments =
+      std::max<int64_t>(2, std::min(sizes.update_answers, spec.row_tokens.decoder() / 2));
+  spec.accumulation = (sizes.update_answers + in_a_row - 1) / in_a_row;
+  spec.update_in_backward = false;
+  const bool recomputes = recipe.old_logprobs == formats::OldLogProbabilities::recompute;
+  spec.evaluate = recomputes && sizes.updates() > 1;
+}
+
+void settle_rollouts(Recipe& recipe) {
+  if (!recipe.is_given("beta")) recipe.beta = 0;
+  if (!recipe.is_given("lora_dropout")) recipe.lora_dropout = 0;
+  if (recipe.epsilon_high == 0) recipe.epsilon_high = recipe.epsilon;
+  if (recipe.per_device_train_batch_size == 0)
+    recipe.per_device_train_batch_size = recipe.num_generations;
+}
+
+}  // namespace snug::plan

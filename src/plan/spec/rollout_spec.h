@@ -1,0 +1,38 @@
+// What learning from rewards requires of a job: how many answers it makes, and the micro-batches
+// into which they are packed.
+#pragma once
+
+#include "formats/recipe/recipe.h"
+#include "methods/objective.h"
+#include "plan/job/job.h"
+#include "plan/job/rollout_sizes.h"
+#include "plan/spec/job_documents.h"
+
+namespace snug::plan {
+
+// The loss of tokens that loss_type names; dapo where it names none. Throws UserError, with the
+// recipe's location, for a loss of another objective.
+formats::AnswerLoss answer_loss(const formats::Recipe& recipe);
+
+// Requires an objective that makes answers. per_device_train_batch_size counts answers of a
+// micro-batch as TRL counts them. Throws UserError, with the recipe's location, for numbers that do
+// not divide one another.
+RolloutSizes rollout_sizes(const formats::Recipe& recipe, const JobDocuments& documents);
+
+// The tokens that max_length leaves to a prompt.
+int64_t most_prompt_tokens(const formats::Recipe& recipe);
+
+// The objective's options. Throws UserError, with the recipe's location, for what cannot be
+// combined with it. Reads the spec's model, method and ranks.
+methods::ObjectiveOptions rollout_options(const formats::Recipe& recipe, const TrainingSpec& spec);
+
+// Gives the spec micro-batches into which answers are packed one after another, each of as many
+// tokens as a few of the longest sequences have: a step runs as many as its answers need, at most
+// spec.accumulation.
+void shape_rollouts(const formats::Recipe& recipe, const JobDocuments& documents,
+                    TrainingSpec& spec);
+
+// Sets defaults that learning from rewards has.
+void settle_rollouts(formats::Recipe& recipe);
+
+}  // namespace snug::plan

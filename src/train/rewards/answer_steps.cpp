@@ -1,0 +1,168 @@
+#include "train/rewards/answer_steps.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "plan/spec/rollout_spec.h"
+#include "program/ir/tensor_names.h"
+#include "train/rewards/token_weights.h"
+
+namespace snug::train {
+
+AnswerSteps::AnswerSteps(const formats::Recipe& recipe, const plan::TrainingSpec& spec,
+                         const std::vector<RewardedPrompt>& prompts, text::RowSource& rows,
+                         const text::Tokenizer& tokenizer, runtime::Executor& executor,
+                         OnAnswers on_answers)
+    : recipe_(recipe),
+      sizes_(*spec.rollouts),
+      prompts_(prompts),
+      rows_(rows),
+      executor_(executor),
+      on_answers_(std::move(on_answers)),
+      rollouts_(recipe, spec, prompts, tokenizer, executor),
+      batches_(spec, executor),
+      ids_(static_cast<size_t>(rows.options().max_length.decoder())),
+      targets_(ids_.size()),
+      segments_(static_cast<size_t>(rows.options().max_segments)),
+      documents_(segments_.size()) {}
+
+int64_t AnswerSteps::document_of(int64_t row) {
+  rows_.fill(row, {.streams = text::StreamBuffers{ids_, {}, segments_},
+                   .targets = targets_,
+                   .documents = documents_});
+  return documents_[0];
+}
+
+bool AnswerSteps::ends_epoch(const Step& step) {
+  const int64_t end = (step.first_row + step.rows) / sizes_.updates();
+  return rows_.epoch_of(end) != rows_.epoch_of(step.first_row / sizes_.updates());
+}
+
+std::optional<methods::RowCounts> AnswerSteps::begin(const Step& step,
+                                                     const std::atomic<int>& stop_signal) {
+  measures_.clear();
+  if (begins_generation(step.number) && !generate(step, stop_signal)) return std::nullopt;
+  SNUG_CHECK(generation_.size() == sizes_.answers && generation_.first_step <= step.number,
+             "step {} has no answers to learn from", step.number);
+  pack(step.number);
+  return batches_.counts();
+}
+
+bool AnswerSteps::generate(const Step& step, const std::atomic<int>& stop_signal) {
+  std::vector<int64_t> prompts(static_cast<size_t>(sizes_.prompts()));
+  for (size_t i = 0; i < prompts.size(); ++i)
+    prompts[i] = document_of(step.first_row / sizes_.updates() + static_cast<int64_t>(i));
+  const int64_t number = (step.number - 1) / sizes_.updates();
+  std::optional<Generation> made = rollouts_.run(number, std::move(prompts), stop_signal);
+  if (!made) return false;
+  generation_ = std::move(*made);
+  generation_.first_step = step.number;
+  measures_.assign(rollouts_.measures().begin(), rollouts_.measures().end());
+  if (executor_.job().find(program::ProgramName::evaluate) != nullptr)
+    recompute_log_probabilities();
+  if (on_answers_) on_answers_(step.number, rollouts_);
+  return true;
+}
+
+// What is found next to what generating found is reported as TRL reports it of other engines.
+void AnswerSteps::recompute_log_probabilities() {
+  double sum = 0;
+  double largest = 0;
+  int64_t tokens = 0;
+  for (int64_t first = 0; first < sizes_.answers; first += sizes_.update_answers) {
+    std::vector<int64_t> numbers(static_cast<size_t>(sizes_.update_answers));
+    std::iota(numbers.begin(), numbers.end(), first);
+    batches_.pack(packed(numbers));
+    for (int64_t micro = 0; micro < batches_.count(); ++micro) {
+      auto all = batches_.log_probabilities(program::ProgramName::evaluate,
+                                            program::kKeptReferenceName, micro);
+      for (size_t i = 0; i < all.size(); ++i) {
+        LearnedAnswer& answer =
+            generation_.answers[static_cast<size_t>(first + batches_.first_answer(micro)) + i];
+        for (size_t t = 0; t < all[i].size(); ++t) {
+          const double difference = std::abs(all[i][t] - answer.log_probabilities[t]);
+          sum += difference;
+          largest = std::max(largest, difference);
+          ++tokens;
+        }
+        answer.log_probabilities = std::move(all[i]);
+      }
+    }
+  }
+  measures_.push_back(
+      {"sampling/sampling_logp_difference/mean", sum / static_cast<double>(tokens)});
+  measures_.push_back({"sampling/sampling_logp_difference/max", largest});
+}
+
+std::vector<PackedAnswer> AnswerSteps::packed(std::span<const int64_t> numbers) const {
+  std::vector<PackedAnswer> packed;
+  packed.reserve(numbers.size());
+  for (const int64_t number : numbers) {
+    const LearnedAnswer& answer = generation_.answers[static_cast<size_t>(number)];
+    packed.push_back({.prompt = prompts_[static_cast<size_t>(answer.prompt)].ids,
+                      .answer = &answer,
+                      .is_learned = true});
+  }
+  return packed;
+}
+
+// Where several updates share a generation, which answers meet in one is drawn anew for each turn
+// through it.
+std::vector<int64_t> AnswerSteps::slice_of(int64_t step) const {
+  std::vector<int64_t> order(static_cast<size_t>(sizes_.answers));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  const int64_t place = place_of(step);
+  if (sizes_.slices() > 1) {
+    const auto turn = static_cast<uint32_t>((step - 1) / sizes_.slices());
+    const auto seed = static_cast<uint64_t>(recipe_.seed);
+    const base::PhiloxKey key{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
+    for (size_t i = order.size() - 1; i > 0; --i) {
+      const base::PhiloxCounter words =
+          base::philox({turn, static_cast<uint32_t>(i), 0, 0x736c6963U}, key);
+      std::swap(order[i], order[words[0] % (i + 1)]);
+    }
+  }
+  const auto first =
+      order.begin() + static_cast<std::ptrdiff_t>(place % sizes_.slices() * sizes_.update_answers);
+  return {first, first + static_cast<std::ptrdiff_t>(sizes_.update_answers)};
+}
+
+void AnswerSteps::pack(int64_t step) {
+  std::vector<PackedAnswer> answers = packed(slice_of(step));
+  std::vector<int64_t> learned(answers.size());
+  for (size_t i = 0; i < answers.size(); ++i) {
+    PackedAnswer& each = answers[i];
+    each.is_learned = !recipe_.mask_truncated_completions || each.answer->ended;
+    learned[i] = each.is_learned ? std::ssize(each.answer->ids) : 0;
+  }
+  const std::vector<double> weights = token_weights(
+      plan::answer_loss(recipe_), {.learned = learned,
+                                   .per_micro_batch = sizes_.micro_answers,
+                                   .max_completion_length = sizes_.completion_tokens});
+  for (size_t i = 0; i < answers.size(); ++i) answers[i].weight = weights[i];
+  batches_.pack(std::move(answers));
+}
+
+std::string AnswerSteps::state(int64_t step) const {
+  return begins_generation(step + 1) ? "" : to_json(generation_);
+}
+
+void AnswerSteps::restore(const std::string& state) {
+  if (state.empty()) return;
+  generation_ = parse_generation(state);
+  const auto is_fitting = [&](const LearnedAnswer& answer) {
+    return answer.prompt >= 0 && answer.prompt < std::ssize(prompts_) && !answer.ids.empty() &&
+           answer.ids.size() == answer.log_probabilities.size();
+  };
+  if (generation_.size() != sizes_.answers || !std::ranges::all_of(generation_.answers, is_fitting))
+    base::throw_user_error(
+        "the checkpoint has {} answers from which its next steps learn, and this run makes {} at "
+        "once; go on with the numbers that the run began with",
+        generation_.size(), sizes_.answers);
+}
+
+}  // namespace snug::train

@@ -1,0 +1,46 @@
+#include "train/rewards/generation.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/json_parser.h"
+
+namespace snug::train {
+
+using nlohmann::json;
+
+std::string to_json(const Generation& generation) {
+  json answers = json::array();
+  for (const LearnedAnswer& answer : generation.answers)
+    answers.push_back({{"prompt", answer.prompt},
+                       {"ids", answer.ids},
+                       {"log_probabilities", answer.log_probabilities},
+                       {"ended", answer.ended},
+                       {"advantage", answer.advantage}});
+  return json{{"first_step", generation.first_step}, {"answers", std::move(answers)}}.dump();
+}
+
+Generation parse_generation(std::string_view text) {
+  const json document = base::parse_json(text, "the answers in trainer_state.json");
+  Generation generation;
+  try {
+    generation.first_step = document.at("first_step");
+    for (const json& each : document.at("answers")) {
+      LearnedAnswer answer;
+      answer.prompt = each.at("prompt");
+      each.at("ids").get_to(answer.ids);
+      each.at("log_probabilities").get_to(answer.log_probabilities);
+      answer.ended = each.at("ended");
+      answer.advantage = each.at("advantage");
+      generation.answers.push_back(std::move(answer));
+    }
+  } catch (const json::exception& error) {
+    base::throw_user_error(
+        "the answers in trainer_state.json, from which the run was learning, cannot be read ({}); "
+        "resume from an earlier checkpoint",
+        error.what());
+  }
+  return generation;
+}
+
+}  // namespace snug::train

@@ -1,0 +1,85 @@
+// Answers to prompts, made by the model as it is in training, rewarded, and held against one
+// another: a generation of learning from rewards. One thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "formats/recipe/recipe.h"
+#include "plan/job/job.h"
+#include "runtime/execution/executor.h"
+#include "text/tokenizer/tokenizer.h"
+#include "train/rewards/advantages.h"
+#include "train/rewards/generation.h"
+#include "train/rewards/prompt_reader.h"
+#include "train/rewards/reward_functions.h"
+#include "train/step_data.h"
+
+namespace snug::train {
+
+// An answer for people to look at.
+struct ShownAnswer {
+  std::string prompt;
+  std::string answer;
+  double reward = 0;
+};
+
+class Rollouts {
+ public:
+  // Everything must outlive the object. `spec` has rollouts, and programs that generate.
+  Rollouts(const formats::Recipe& recipe, const plan::TrainingSpec& spec,
+           const std::vector<RewardedPrompt>& prompts, const text::Tokenizer& tokenizer,
+           runtime::Executor& executor);
+
+  // The answers to these prompts (indices into all), rewarded. `number`: of the generation, from
+  // which all draws follow. Prompts whose answers were all rewarded alike are replaced by others,
+  // at random, as often as the spec says. What training has in memory that it shares with
+  // generating is gone afterwards. Nothing: the signal came. Throws UserError where a reward fails.
+  std::optional<Generation> run(int64_t number, std::vector<int64_t> prompts,
+                                const std::atomic<int>& stop_signal);
+
+  // These tell of the last run.
+  std::span<const NamedMeasure> measures() const { return measures_; }
+  std::span<const ShownAnswer> shown() const { return shown_; }
+  const engine::EngineTimes& times() const { return times_; }
+  double reward_seconds() const { return reward_seconds_; }
+
+ private:
+  // Answers to some prompts, with the rewards (answers, functions) and their weighted sums.
+  struct Rewarded {
+    std::vector<LearnedAnswer> answers{};
+    std::vector<std::string> texts{};
+    std::vector<double> rewards{};
+    std::vector<double> sums{};
+  };
+  std::vector<engine::Request> requests_to(std::span<const int64_t> prompts,
+                                           int64_t first_sample) const;
+  std::optional<std::vector<engine::Answer>> ask(std::span<const engine::Request> requests,
+                                                 const std::atomic<int>& stop_signal);
+  std::optional<Rewarded> rewarded(std::span<const int64_t> prompts, int64_t first_sample,
+                                   const std::atomic<int>& stop_signal);
+  void judge(Rewarded& all);
+  // The prompts of groups that are rewarded alike, by the number of their group.
+  std::vector<size_t> equal_groups(const Rewarded& all) const;
+  std::vector<int64_t> other_prompts(int64_t number, int64_t attempt, size_t count) const;
+  void set_advantages(Rewarded& all) const;
+  void measure(const Rewarded& all, int64_t resampled);
+
+  const formats::Recipe& recipe_;
+  const plan::TrainingSpec& spec_;
+  const std::vector<RewardedPrompt>& prompts_;
+  const text::Tokenizer& tokenizer_;
+  runtime::Executor& executor_;
+  RewardFunctions rewards_;
+  std::vector<NamedMeasure> measures_;
+  std::vector<ShownAnswer> shown_;
+  engine::EngineTimes times_;
+  double reward_seconds_ = 0;
+};
+
+}  // namespace snug::train
