@@ -213,6 +213,7 @@ class KeyTable {
 // The groups that have files of their own.
 void add_adapter_keys(KeyTable& table);
 void add_objective_keys(KeyTable& table);
+void add_reward_keys(KeyTable& table);
 void add_schedule_keys(KeyTable& table);
 void add_optimizer_keys(KeyTable& table);
 void add_loss_scale_keys(KeyTable& table);
