@@ -121,6 +121,8 @@ TEST(KeysOnResume, ThoseThatAreNotCompared) {
                                                      "offload_optimizer",
                                                      "offload_threshold",
                                                      "timeout_seconds",
+                                                     "reward_timeout",
+                                                     "reward_memory",
                                                      "prefetch"}));
 }
 
@@ -136,6 +138,8 @@ TEST(KeysOnResume, ThoseThatMayChange) {
                                                   "loss_type",
                                                   "label_smoothing",
                                                   "simpo_gamma",
+                                                  "rewards",
+                                                  "reward_fields",
                                                   "label_smoothing_factor",
                                                   "neftune_noise_alpha",
                                                   "loraplus_lr_ratio",

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../base/captured_stream.h"
@@ -190,15 +192,24 @@ TEST(ScoreLists, CommasBelongToAPatternWhereNoNameFollows) {
   EXPECT_EQ(names_of({"exact, rougeL,regex:a{1,3},b ,bleu"}),
             (Names{"exact", "rougeL", "regex:a{1,3},b ", "bleu"}));
   EXPECT_EQ(names_of({"exact", "format:x,y"}), (Names{"exact", "format:x,y"}));
-  const auto weighed = weighed_scores_of_list(recipe_without_places(), "rewards",
-                                              {"number:2,format:a:b,length:-1e-3,regex:a:0.5"});
-  ASSERT_EQ(weighed.size(), 4U);
-  const std::vector<std::string> names{"number", "format:a:b", "length", "regex:a"};
-  const std::vector<double> weights{2, 1, -1e-3, 0.5};
+}
+
+TEST(ScoreLists, AWeightStandsAfterTheLastColon) {
+  constexpr std::array<std::string_view, 1> kOthers{"exec"};
+  const auto weighed = weighed_names_of_list(
+      recipe_without_places(), "rewards",
+      {"number:2,format:a:b,length:-1e-3,regex:a:0.5,regex:5,exec:./a --x=1,2:0.5", "exec:b,exact"},
+      kOthers);
+  const std::vector<std::string> names{"number",  "format:a:b",       "length", "regex:a",
+                                       "regex:5", "exec:./a --x=1,2", "exec:b", "exact"};
+  const std::vector<double> weights{2, 1, -1e-3, 0.5, 1, 0.5, 1, 1};
+  ASSERT_EQ(weighed.size(), names.size());
   for (size_t i = 0; i < weighed.size(); ++i) {
-    EXPECT_EQ(weighed[i].score.name(), names[i]);
+    EXPECT_EQ(weighed[i].written, names[i]);
     EXPECT_EQ(weighed[i].weight, weights[i]);
   }
+  EXPECT_THROW(weighed_names_of_list(recipe_without_places(), "rewards", {"exact:1,exact:2"}),
+               base::UserError);
 }
 
 TEST(ScoreLists, MistakesSayWhatToDo) {

@@ -9,6 +9,7 @@
 #include "text/chat/chat_template.h"
 #include "text/chat/jinja/allowance.h"
 #include "text/chat/unwritten_counts.h"
+#include "text/record/asked_record.h"
 #include "text/record/record_form.h"
 #include "text/record/record_reader.h"
 #include "text/record/record_tokens.h"
@@ -41,6 +42,14 @@ text::Conversation before_answer(const text::Conversation& whole) {
   text::Conversation before = whole;
   before.messages.pop_back();
   return before;
+}
+
+// The conversation without an answer at its end, where it has one.
+text::Conversation asked_part(const text::Conversation& whole) {
+  text::Conversation asked = whole;
+  if (asked.messages.back().is_assistant()) asked.messages.pop_back();
+  if (asked.messages.empty()) base::throw_user_error("it has an answer alone, and asks nothing");
+  return asked;
 }
 
 Question question_of_parts(const Record& record, const text::Tokenizer& tokenizer) {
@@ -123,7 +132,8 @@ class QuestionReader {
   void add(const text::RecordReader& reader, const text::RawRecord& raw) {
     Record record;
     if (reader.format() != text::RecordReader::Format::plain_text)
-      record = text::parse_record(raw, file_.path, rules_);
+      record = file_.is_for_rewards ? text::parse_asked_record(raw, file_.path, rules_)
+                                    : text::parse_record(raw, file_.path, rules_);
     if (record.chat_field != nullptr && has_texts_) throw text::TextsAreChats{record.chat_field};
     if (record.chat_field != nullptr) rules_.texts_are_chats = true;
     has_texts_ = has_texts_ || !record.is_conversation();
@@ -134,6 +144,7 @@ class QuestionReader {
     }
     questions_.back().file = file_.path;
     questions_.back().line = raw.line;
+    if (file_.is_for_rewards) questions_.back().record = raw.text;
     records_.unused.add(record.unused);
     records_.ignored.add(record.ignored);
   }
@@ -142,13 +153,15 @@ class QuestionReader {
     if (rules_.has_encoder) return question_of_parts(record, tokenizer_);
     if (!has_one_answer(record) || !record.is_conversation())
       return question_of(record, tokenizer_);
-    const text::Conversation before = before_answer(record.conversation);
+    const text::Conversation before =
+        file_.is_for_rewards ? asked_part(record.conversation) : before_answer(record.conversation);
+    const bool has_answer = before.messages.size() < record.conversation.messages.size();
     if (!chat_) chat_.emplace(file_.chat_template, tokenizer_);
     const text::jinja::Allowance allowance;  // limits everything that is rendered for the record
     unwritten_.add(chat_->unwritten(before, true), record.number);
     return {.shown = before.messages.empty() ? "" : before.messages.back().content(),
             .ids = chat_prompt(tokenizer_, *chat_, before),
-            .expected = record.conversation.messages.back().content(),
+            .expected = has_answer ? record.conversation.messages.back().content() : "",
             .is_conversation = true};
   }
 

@@ -21,6 +21,7 @@ struct Question {
   std::string file{};  // and its record's line
   int line = 0;
   bool is_conversation = false;
+  std::string record{};  // for rewards: as it was read, JSON
 };
 
 // What of a file's records is asked, and how they are read.
@@ -31,6 +32,8 @@ struct QuestionFile {
   int64_t most_records = 0;          // from the file's first; 0: all
   int64_t most_questions = 0;        // the reader stops after so many; 0: all
   std::function<bool(const text::RawRecord&)> takes{};  // empty: every record is asked
+  // The answer is rewarded: a record needs none (parse_asked_record), and is kept as it is.
+  bool is_for_rewards = false;
 };
 
 // The questions of a file's records that have one answer: alpaca, prompt_completion, and

@@ -133,6 +133,9 @@ void add_preferences(ForeignRows& rows) {
                  "an evaluation computes the loss on eval_data")
       .refuse({"ref_model*", "ref_adapter*"}, kReferenceAdvice)
       .only({"reward_model", "process_reward_model"}, kFalseOnly, kRewardsAdvice)
+      .refuse({"reward_weights", "trl.reward_weights"},
+              "say each weight behind the name of its reward: rewards: {exact: 1, "
+              "\"format:<think>.*\": 0.2}")
       .refuse({"trl.*", "reward_*", "ppo_*", "vllm.*", "grpo_*", "num_generations",
                "distillation_*", "eval_num_prompts", "accuracy_eval_num_examples"},
               kRewardsAdvice);

@@ -444,7 +444,10 @@ void override_with(WrittenByKey& given, std::string_view key, Written written) {
   if (find_recipe_key(key)->field.type == ValueType::entries && in_file != given.end())
     change_entry(in_file->second, written);
   if (find_recipe_key(key)->pairs && written.is_list && in_file != given.end()) {
-    const auto name_of = [](const std::string& pair) { return pair.substr(0, pair.find('=')); };
+    const bool has_colon = find_recipe_key(key)->whole_texts;
+    const auto name_of = [&](const std::string& pair) {
+      return pair.substr(0, has_colon ? pair.rfind(':') : pair.find('='));
+    };
     for (const std::string& pair : in_file->second.items) {
       const bool is_replaced = std::ranges::any_of(
           written.items,

@@ -446,6 +446,7 @@ std::vector<RecipeKey> make_table() {
   add_model_keys(table);
   add_objective_keys(table);
   add_rollout_keys(table);
+  add_reward_keys(table);
   add_data_keys(table);
   add_length_keys(table);
   add_schedule_keys(table);

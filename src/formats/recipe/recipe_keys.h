@@ -95,8 +95,9 @@ struct RecipeKey {
   std::vector<Translation> translations = {};
   std::vector<NotBuilt> not_built = {};
   std::vector<SideWord> side_words = {};
-  bool whole_texts = false;          // of a list: commas and spaces are part of a text
-  bool pairs = false;                // of a list: its items are NAME=VALUE, or it is a map of these
+  bool whole_texts = false;  // of a list: commas and spaces are part of a text
+  // Of a list: its items are NAME=VALUE, or NAME:VALUE where they are whole texts; or it is a map.
+  bool pairs = false;
   std::string_view empty_list = {};  // the word that an empty list means; empty: it is refused
   uint8_t verbs = 0;                 // bits of 1 << Verb
   OnResume on_resume = OnResume::free;

@@ -214,6 +214,7 @@ class KeyTable {
 void add_adapter_keys(KeyTable& table);
 void add_objective_keys(KeyTable& table);
 void add_rollout_keys(KeyTable& table);
+void add_reward_keys(KeyTable& table);
 void add_schedule_keys(KeyTable& table);
 void add_optimizer_keys(KeyTable& table);
 void add_loss_scale_keys(KeyTable& table);

@@ -299,6 +299,9 @@ std::string pair_value(const Written& written) {
   return written.is_list ? nlohmann::json(written.items).dump() : written.items.front();
 }
 
+// Whole texts may hold any sign; what they end with is told by the last colon.
+char pair_joint(const RecipeKey& key) { return key.whole_texts ? ':' : '='; }
+
 // A map of pairs as the list of them that its key takes.
 std::vector<Written> pairs_joined(const std::vector<Written>& all) {
   std::vector<Written> joined;
@@ -312,7 +315,8 @@ std::vector<Written> pairs_joined(const std::vector<Written>& all) {
     const size_t dot = written.name.find('.');
     const auto [place, is_new] = at.try_emplace(key, joined.size());
     if (is_new) joined.push_back({written.name.substr(0, dot), {}, true, written.where});
-    joined[place->second].items.push_back(written.name.substr(dot + 1) + "=" + pair_value(written));
+    joined[place->second].items.push_back(written.name.substr(dot + 1) + pair_joint(*key) +
+                                          pair_value(written));
   }
   return joined;
 }

@@ -1,0 +1,137 @@
+#include "train/rewards/reward_functions.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+#include "scores/score_list.h"
+#include "text/unicode/utf8.h"
+#include "train/rewards/record_reference.h"
+
+namespace snug::train {
+namespace {
+
+// A score of the answer's text.
+class ScoreReward : public RewardFunction {
+ public:
+  ScoreReward(scores::Score score, std::string field)
+      : score_(std::move(score)), reference_(score_.name(), std::move(field)) {}
+
+  void check(const RewardedRecord& record) const override {
+    if (!score_.needs_reference()) return;
+    const std::string problem = score_.problem_of(reference_.of(record));
+    if (!problem.empty())
+      throw base::UserError(
+          fmt::format("reward {0}: what answers are held against {1}; reward_fields={0}=FIELD "
+                      "names another field of the record",
+                      score_.name(), problem),
+          {record.file, record.line, 0});
+  }
+
+  std::vector<double> judge(std::span<const RewardedAnswer> answers) override {
+    std::vector<double> rewards;
+    rewards.reserve(answers.size());
+    const RewardedRecord* last = nullptr;  // answers to a prompt lie next to one another
+    std::string reference;
+    for (const RewardedAnswer& answer : answers) {
+      if (score_.needs_reference() && answer.record != last) {
+        reference = reference_.of(*answer.record);
+        last = answer.record;
+      }
+      rewards.push_back(score_.of(text::repair_utf8(answer.answer), reference));
+    }
+    return rewards;
+  }
+
+ private:
+  scores::Score score_;
+  RecordReference reference_;
+};
+
+// The fields that reward_fields names, by the name of a function: all of it, or what is before its
+// argument.
+class NamedFields {
+ public:
+  explicit NamedFields(const formats::Recipe& recipe) : recipe_(recipe) {
+    for (const std::string& pair : recipe.reward_fields) add(pair);
+  }
+
+  // Empty where none is named. Counts as used.
+  std::string take(const std::string& function) {
+    for (const std::string& name : {function, std::string(scores::name_in(function))}) {
+      const auto found = fields_.find(name);
+      if (found == fields_.end()) continue;
+      used_.push_back(name);
+      return found->second;
+    }
+    return "";
+  }
+
+  void check_used(const std::vector<std::string>& functions) const {
+    for (const auto& [name, field] : fields_)
+      if (std::ranges::find(used_, name) == used_.end())
+        recipe_.fail("reward_fields",
+                     fmt::format("names the field '{}' for '{}', which is none of the rewards that "
+                                 "hold answers against a field; rewards has {}",
+                                 field, name, fmt::join(functions, ", ")));
+  }
+
+ private:
+  void add(const std::string& pair) {
+    const size_t equal = pair.rfind('=');
+    if (equal == std::string::npos || equal == 0 || equal + 1 == pair.size())
+      recipe_.fail("reward_fields", fmt::format("has '{}'; expected REWARD=FIELD, such as "
+                                                "exact=solution",
+                                                pair));
+    if (!fields_.emplace(pair.substr(0, equal), pair.substr(equal + 1)).second)
+      recipe_.fail("reward_fields",
+                   fmt::format("names a field for '{}' twice; keep one", pair.substr(0, equal)));
+  }
+
+  const formats::Recipe& recipe_;
+  std::map<std::string, std::string> fields_;
+  std::vector<std::string> used_;
+};
+
+}  // namespace
+
+RewardFunctions::RewardFunctions(const formats::Recipe& recipe) {
+  constexpr std::string_view kKey = "rewards";
+  if (recipe.rewards.empty())
+    recipe.fail(kKey, "is not given; objective=grpo learns from rewards, such as rewards=exact");
+  NamedFields fields(recipe);
+  const auto listed = scores::weighed_names_of_list(recipe, kKey, recipe.rewards);
+  names_.reserve(listed.size());
+  weights_.reserve(listed.size());
+  functions_.reserve(listed.size());
+  for (const auto& [name, weight] : listed) {
+    scores::Score score = scores::score_of_name(recipe, kKey, name);
+    std::string field = score.needs_reference() ? fields.take(name) : "";
+    functions_.push_back(std::make_unique<ScoreReward>(std::move(score), std::move(field)));
+    names_.push_back(name);
+    weights_.push_back(weight);
+  }
+  fields.check_used(names_);
+}
+
+void RewardFunctions::check(const RewardedRecord& record) const {
+  for (const auto& function : functions_) function->check(record);
+}
+
+std::vector<double> RewardFunctions::judge(std::span<const RewardedAnswer> answers) {
+  const size_t count = functions_.size();
+  std::vector<double> rewards(answers.size() * count);
+  for (size_t f = 0; f < count; ++f) {
+    const std::vector<double> column = functions_[f]->judge(answers);
+    SNUG_CHECK_EQ(column.size(), answers.size());
+    for (size_t a = 0; a < answers.size(); ++a) rewards[a * count + f] = column[a];
+  }
+  return rewards;
+}
+
+}  // namespace snug::train

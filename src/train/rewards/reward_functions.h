@@ -1,0 +1,41 @@
+// What answers are rewarded by: the functions that recipe.rewards names, each a score (src/scores),
+// a program of the user's (reward_program.h) or one of the length in tokens.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/recipe/recipe.h"
+#include "train/rewards/reward_function.h"
+#include "train/rewards/rewarded_answer.h"
+
+namespace snug::train {
+
+// One thread. Programs are started when they are first asked, and ended with it.
+class RewardFunctions {
+ public:
+  // Throws UserError, at the key, for functions that there are not, for arguments that are wrong,
+  // and for reward_fields of functions that are not asked for or have no reference.
+  explicit RewardFunctions(const formats::Recipe& recipe);
+
+  // As they are written, without weights: names of metrics.
+  const std::vector<std::string>& names() const { return names_; }
+  const std::vector<double>& weights() const { return weights_; }
+
+  // Throws UserError, at the record, where it lacks what a function holds answers against, or a
+  // function cannot compare answers with it. To be asked of all records before the first answer.
+  void check(const RewardedRecord& record) const;
+
+  // The rewards (answers, functions), row-major, without weights; no number (NaN) where a function
+  // says nothing. Throws UserError where a program fails twice.
+  std::vector<double> judge(std::span<const RewardedAnswer> answers);
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<double> weights_;
+  std::vector<std::unique_ptr<RewardFunction>> functions_;
+};
+
+}  // namespace snug::train
