@@ -11,11 +11,13 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "formats/folder/checksums.h"
+#include "methods/objective.h"
 #include "plan/choice/choose_length.h"
 #include "plan/choice/choose_rows.h"
 #include "runtime/saving/checkpoint.h"
 #include "runtime/saving/checkpoint_folders.h"
 #include "train/run_identity.h"
+#include "train/run_length.h"
 
 namespace snug::train {
 namespace {

@@ -31,8 +31,17 @@ constexpr std::string_view kReferenceAdvice =
 constexpr std::string_view kLossPartAdvice =
     "this part of the loss is not built; leave it out, or 0";
 constexpr std::string_view kRewardsAdvice =
-    "rewards and generation while training are not built; objective: dpo, orpo, kto and simpo "
-    "learn from answers that are there";
+    "it is not built; objective: grpo learns from the rewards that rewards names "
+    "(docs/rewards.md)";
+constexpr std::string_view kRewardModelAdvice =
+    "rewards by a model are not built; rewards: exec:PROGRAM asks a program of yours";
+constexpr std::string_view kRewardFunctionsAdvice =
+    "functions in Python are not called: name scores, as in rewards: [exact, "
+    "\"format:<think>.*\"], "
+    "or a program of yours, rewards: [\"exec:python3 judge.py\"], which may call them "
+    "(docs/rewards.md)";
+constexpr std::string_view kOneEngine =
+    "answers are made by the weights that train, in place, without another engine";
 
 void add_methods(ForeignRows& rows) {
   rows.same_as({"use_peft"}, "method", {{"true"}, {"false", word_of(Method::full)}}, kMethodAdvice)
@@ -132,13 +141,39 @@ void add_preferences(ForeignRows& rows) {
       .pass_over({"dpo_generate_during_eval", "generate_during_eval"},
                  "an evaluation computes the loss on eval_data")
       .refuse({"ref_model*", "ref_adapter*"}, kReferenceAdvice)
-      .only({"reward_model", "process_reward_model"}, kFalseOnly, kRewardsAdvice)
+      .only({"reward_model", "process_reward_model"}, kFalseOnly, kRewardModelAdvice)
       .refuse({"reward_weights", "trl.reward_weights"},
               "say each weight behind the name of its reward: rewards: {exact: 1, "
               "\"format:<think>.*\": 0.2}")
-      .refuse({"trl.*", "reward_*", "ppo_*", "vllm.*", "grpo_*", "num_generations",
-               "distillation_*", "eval_num_prompts", "accuracy_eval_num_examples"},
+      .refuse({"trl.*", "reward_*", "ppo_*", "grpo_*", "distillation_*", "eval_num_prompts",
+               "accuracy_eval_num_examples"},
               kRewardsAdvice);
+}
+
+// Of TRL's GRPOTrainer, and of axolotl, which has its keys in a map of that name.
+void add_rollouts(ForeignRows& rows) {
+  rows.same_as({"trl.num_generations"}, "num_generations")
+      .same_as({"trl.max_completion_length"}, "max_completion_length")
+      .same_as({"trl.num_iterations"}, "num_iterations")
+      .same_as({"trl.epsilon"}, "epsilon")
+      .same_as({"trl.epsilon_high"}, "epsilon_high")
+      .same_as({"trl.delta"}, "delta")
+      .same_as({"trl.scale_rewards"}, "scale_rewards")
+      .same_as({"trl.loss_type"}, "loss_type")
+      .same_as({"trl.mask_truncated_completions"}, "mask_truncated_completions")
+      .same_as({"trl.importance_sampling_level"}, "importance_sampling_level")
+      .same_as({"trl.temperature"}, "temperature")
+      .same_as({"trl.top_p"}, "top_p")
+      .same_as({"trl.top_k"}, "top_k")
+      .same_as({"trl.min_p"}, "min_p")
+      .same_as({"trl.repetition_penalty"}, "repetition_penalty");
+  rows.refuse({"reward_funcs", "trl.reward_funcs", "reward_functions"}, kRewardFunctionsAdvice)
+      .refuse({"generation_batch_size"},
+              "say steps_per_generation: micro-batches whose answers are made at once")
+      .only({"use_bias_correction_kl"}, kTrueOnly, "the divergence is multiplied by the ratio")
+      .pass_over({"vllm.*", "trl.use_vllm", "trl.vllm_*", "use_transformers_paged"}, kOneEngine)
+      .pass_over({"trl.log_completions", "num_completions_to_print", "log_unique_prompts"},
+                 "some answers of each step stand in samples.jsonl");
 }
 
 }  // namespace
@@ -147,6 +182,7 @@ std::vector<ToolKey> foreign_adapter_keys() {
   ForeignRows rows;
   add_methods(rows);
   add_lora(rows);
+  add_rollouts(rows);
   add_preferences(rows);
   return rows.take();
 }

@@ -7,8 +7,8 @@ namespace {
 constexpr std::string_view kSwiftMethodAdvice =
     "this method is not built; method: full, lora, qlora, adapter and adapter_v2 are";
 constexpr std::string_view kTeacherAdvice =
-    "rewards, teachers and generation while training are not built; objective: dpo, orpo, kto "
-    "and simpo learn from answers that are there";
+    "teachers and models of rewards are not built; objective: grpo learns from the rewards that "
+    "rewards names (docs/rewards.md)";
 constexpr std::string_view kRegexAdvice =
     "freeze with freeze_modules, or name what trains with trainable_modules, both patterns with * "
     "and [0-9]";

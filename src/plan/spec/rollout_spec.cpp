@@ -7,7 +7,7 @@
 
 #include "formats/recipe/recipe_keys.h"
 #include "methods/method.h"
-#include "models/weights.h"
+#include "models/families/families.h"
 
 namespace snug::plan {
 namespace {

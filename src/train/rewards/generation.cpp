@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/json_parser.h"
+#include "base/json.h"
 
 namespace snug::train {
 
