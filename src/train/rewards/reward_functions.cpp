@@ -4,7 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <map>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -12,9 +15,13 @@
 #include "scores/score_list.h"
 #include "text/unicode/utf8.h"
 #include "train/rewards/record_reference.h"
+#include "train/rewards/reward_program.h"
+#include "train/rewards/soft_overlong.h"
 
 namespace snug::train {
 namespace {
+
+constexpr std::string_view kRewardsKey = "rewards";
 
 // A score of the answer's text.
 class ScoreReward : public RewardFunction {
@@ -98,21 +105,70 @@ class NamedFields {
   std::vector<std::string> used_;
 };
 
+using Made = std::unique_ptr<RewardFunction>;
+
+Made make_program(const formats::Recipe& recipe, const std::string& argument,
+                  const std::filesystem::path& log) {
+  const ProgramLimits limits{recipe.reward_timeout, recipe.reward_memory};
+  return std::make_unique<RewardProgram>(argument, limits, log);
+}
+
+Made make_soft_overlong(const formats::Recipe& recipe, const std::string& argument,
+                        const std::filesystem::path& /*log*/) {
+  const int64_t most = recipe.max_completion_length;
+  int64_t cache = 0;
+  const char* end = argument.data() + argument.size();
+  const auto [stop, error] = std::from_chars(argument.data(), end, cache);
+  if (error != std::errc() || stop != end || cache < 1 || cache > most)
+    throw std::invalid_argument(fmt::format(
+        "its TOKENS must be a whole number from 1 to max_completion_length ({}): how many tokens "
+        "before that length the penalty begins",
+        most));
+  return std::make_unique<SoftOverlong>(most, cache);
+}
+
+// What rewards answers and is no score. `make` throws std::invalid_argument that says what is wrong
+// with the argument.
+struct RewardRow {
+  std::string_view name;
+  Made (*make)(const formats::Recipe& recipe, const std::string& argument,
+               const std::filesystem::path& log);
+};
+constexpr auto kRewards =
+    std::to_array<RewardRow>({{"soft_overlong", make_soft_overlong}, {"exec", make_program}});
+
+std::vector<std::string_view> names_of_rows() {
+  std::vector<std::string_view> names;
+  names.reserve(kRewards.size());
+  for (const RewardRow& row : kRewards) names.push_back(row.name);
+  return names;
+}
+
 }  // namespace
 
-RewardFunctions::RewardFunctions(const formats::Recipe& recipe) {
-  constexpr std::string_view kKey = "rewards";
+RewardFunctions::RewardFunctions(const formats::Recipe& recipe, const std::filesystem::path& log) {
   if (recipe.rewards.empty())
-    recipe.fail(kKey, "is not given; objective=grpo learns from rewards, such as rewards=exact");
+    recipe.fail(kRewardsKey,
+                "is not given; objective=grpo learns from rewards, such as rewards=exact");
   NamedFields fields(recipe);
-  const auto listed = scores::weighed_names_of_list(recipe, kKey, recipe.rewards);
+  const std::vector<std::string_view> others = names_of_rows();
+  const auto listed = scores::weighed_names_of_list(recipe, kRewardsKey, recipe.rewards, others);
   names_.reserve(listed.size());
   weights_.reserve(listed.size());
   functions_.reserve(listed.size());
   for (const auto& [name, weight] : listed) {
-    scores::Score score = scores::score_of_name(recipe, kKey, name);
-    std::string field = score.needs_reference() ? fields.take(name) : "";
-    functions_.push_back(std::make_unique<ScoreReward>(std::move(score), std::move(field)));
+    const auto row = std::ranges::find(kRewards, scores::name_in(name), &RewardRow::name);
+    if (row != kRewards.end()) {
+      try {
+        functions_.push_back(row->make(recipe, std::string(scores::argument_in(name)), log));
+      } catch (const std::invalid_argument& error) {
+        recipe.fail(kRewardsKey, fmt::format("has '{}', but {}", name, error.what()));
+      }
+    } else {
+      scores::Score score = scores::score_of_name(recipe, kRewardsKey, name, others);
+      std::string field = score.needs_reference() ? fields.take(name) : "";
+      functions_.push_back(std::make_unique<ScoreReward>(std::move(score), std::move(field)));
+    }
     names_.push_back(name);
     weights_.push_back(weight);
   }

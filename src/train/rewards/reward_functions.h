@@ -1,7 +1,9 @@
 // What answers are rewarded by: the functions that recipe.rewards names, each a score (src/scores),
-// a program of the user's (reward_program.h) or one of the length in tokens.
+// a program of the user's (reward_program.h), or a penalty of the length in tokens
+// (soft_overlong.h).
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,8 +19,9 @@ namespace snug::train {
 class RewardFunctions {
  public:
   // Throws UserError, at the key, for functions that there are not, for arguments that are wrong,
-  // and for reward_fields of functions that are not asked for or have no reference.
-  explicit RewardFunctions(const formats::Recipe& recipe);
+  // and for reward_fields of functions that are not asked for or have no reference. `log`: where
+  // goes what programs write to standard error; empty: nowhere.
+  explicit RewardFunctions(const formats::Recipe& recipe, const std::filesystem::path& log = {});
 
   // As they are written, without weights: names of metrics.
   const std::vector<std::string>& names() const { return names_; }

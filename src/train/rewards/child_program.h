@@ -1,0 +1,91 @@
+// A program that runs next to this one and answers lines of text with lines of text. It has a
+// process group of its own, which ends with it: what it started itself is killed, too. It inherits
+// no descriptor but its three streams. Linux; one thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace snug::train {
+
+// A descriptor that is closed with it.
+class OwnedDescriptor {
+ public:
+  OwnedDescriptor() = default;
+  explicit OwnedDescriptor(int descriptor) : descriptor_(descriptor) {}
+  ~OwnedDescriptor() { close(); }
+  OwnedDescriptor(const OwnedDescriptor&) = delete;
+  OwnedDescriptor& operator=(const OwnedDescriptor&) = delete;
+  OwnedDescriptor(OwnedDescriptor&& other) noexcept : descriptor_(other.descriptor_) {
+    other.descriptor_ = -1;
+  }
+  OwnedDescriptor& operator=(OwnedDescriptor&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+
+  int get() const { return descriptor_; }
+  void close();
+
+ private:
+  int descriptor_ = -1;  // -1: none
+};
+
+class ChildProgram {
+ public:
+  // What the program writes to standard error, piece by piece.
+  using Listener = std::function<void(std::string_view)>;
+
+  // `words`: the program, which is looked for in PATH where it has no slash, and its arguments.
+  // `memory`: bytes of address space that it may have; 0: no limit. Throws UserError where it
+  // cannot be started.
+  ChildProgram(const std::vector<std::string>& words, int64_t memory, Listener listener);
+  // Closes the program's standard input, waits a second for its end, and kills it.
+  ~ChildProgram();
+  ChildProgram(const ChildProgram&) = delete;
+  ChildProgram& operator=(const ChildProgram&) = delete;
+  ChildProgram(ChildProgram&&) = delete;
+  ChildProgram& operator=(ChildProgram&&) = delete;
+
+  struct Answer {
+    std::vector<std::string> lines;  // without their ends
+    std::string problem{};           // why there are not as many as were asked for; else empty
+  };
+
+  // Writes the text to the program's standard input and reads `count` lines of its standard output,
+  // both at once, so that neither side waits for the other. Where there is a problem the program
+  // must not be asked again.
+  Answer ask(std::string_view text, size_t count, std::chrono::duration<double> timeout);
+
+  // Kills the program and all that it started, without waiting.
+  void kill();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::string start(std::vector<std::string> words);
+  std::string exchange(std::string_view text, size_t count, Clock::time_point deadline,
+                       std::vector<std::string>& lines);
+  std::string write_some(std::string_view& text);
+  std::string read_lines(size_t count, std::vector<std::string>& lines);
+  std::string end_of_program();
+  void listen();
+  bool wait_for_end(Clock::duration time);
+
+  Listener listener_;
+  pid_t process_ = -1;
+  OwnedDescriptor input_;   // of the program: written here
+  OwnedDescriptor output_;  // read here
+  OwnedDescriptor errors_;  // read here
+  std::string held_;        // of a line that has not ended
+};
+
+}  // namespace snug::train
