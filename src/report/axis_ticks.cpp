@@ -19,7 +19,10 @@ double round_gap(double gap) {
 }  // namespace
 
 std::vector<double> axis_ticks(double first, double last, bool whole) {
-  if (!(last > first)) return {first};
+  // Of numbers that differ by their rounding alone, steps would be too small to be counted.
+  constexpr double kLeastShare = 1e-12;
+  const double size = std::max(std::abs(first), std::abs(last));
+  if (!(last - first > kLeastShare * size)) return {first};
   double gap = round_gap((last - first) / kWantedGaps);
   if (whole) gap = std::max(1.0, gap);
   const double slack = 1e-9 * gap;

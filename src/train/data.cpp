@@ -152,12 +152,14 @@ Loaded load_all(const formats::Recipe& recipe, Sources& sources,
 // Prompts in place of documents, of an objective that makes answers.
 Loaded load_prompts(const formats::Recipe& recipe, const Sources& sources,
                     const text::Tokenizer& tokenizer, RunData& data) {
+  recipe.require("rewards");
+  data.rewards = std::make_unique<RewardFunctions>(recipe);
   PromptDocuments documents;
   for (const text::RecordSource& source : sources.training)
     documents.add(source.name,
                   rewarded_prompts(recipe, {source}, plan::most_prompt_tokens(recipe), tokenizer));
   data.prompts = documents.take_prompts();
-  check_rewards(recipe, data.prompts);
+  for (const RewardedPrompt& prompt : data.prompts) data.rewards->check(prompt.record);
   Loaded loaded;
   loaded.data.training = documents.take();
   return loaded;

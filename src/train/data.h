@@ -19,6 +19,7 @@
 #include "text/row/row_source.h"
 #include "text/tokenizer/tokenizer.h"
 #include "train/rewards/prompt_reader.h"
+#include "train/rewards/reward_functions.h"
 
 namespace snug::train {
 
@@ -53,6 +54,7 @@ struct RunData {
   std::vector<EvaluationSet> evaluation;  // empty without eval_data
   // Of an objective that makes answers: each is a document of `training`, of the same number.
   std::vector<RewardedPrompt> prompts{};
+  std::unique_ptr<RewardFunctions> rewards{};  // of the answers to them
   formats::TrainedChat chat;  // what they say of the folder that is saved
   // The model's, where reading needed it: for audit.h, after which it can go unless there are
   // questions.

@@ -49,6 +49,7 @@
 #include "train/resume.h"
 #include "train/resume_metrics.h"
 #include "train/rewards/answer_steps.h"
+#include "train/rewards/prompt_documents.h"
 #include "train/run_folder.h"
 #include "train/run_identity.h"
 #include "train/run_length.h"
@@ -108,8 +109,10 @@ class Run {
 
   void read_data() {
     ranks_.on_all([&] { data_ = load_data(recipe_, model_, session_.backend()); });
+    const bool has_prompts = !data_.prompts.empty();
     for (const text::LoadedSource& source : data_.training->dataset.sources)
-      base::say("{}", text::describe(source.audit, source.name));
+      base::say("{}",
+                has_prompts ? describe_prompts(source) : text::describe(source.audit, source.name));
     const std::string parts =
         describe_parts(data_.training->rows.options().parts, data_.training->dataset);
     if (!parts.empty()) base::say("{}", parts);
@@ -117,10 +120,10 @@ class Run {
       for (const text::LoadedSource& source : set.source->dataset.sources)
         base::say("{}", text::describe(source.audit, source.name));
     runtime::release_freed_memory();
-    if (ranks_.is_first())
+    if (ranks_.is_first() && !has_prompts)
       base::say("{}", short_text(audit({recipe_, recipe_, model_, data_}, text::kQuickAudit)));
     // What answers are made of texts by stays.
-    if (recipe_.eval_generate == 0 && data_.prompts.empty()) data_.tokenizer.reset();
+    if (recipe_.eval_generate == 0 && !has_prompts) data_.tokenizer.reset();
     runtime::release_freed_memory();
   }
 
@@ -398,7 +401,8 @@ class Run {
     const plan::TrainingSpec& spec = planned_->spec;
     if (spec.rollouts)
       return std::make_unique<AnswerSteps>(
-          recipe_, spec, data_.prompts, data_.training->rows, *data_.tokenizer, session_.executor(),
+          recipe_, spec, data_.prompts, data_.training->rows, *data_.tokenizer, *data_.rewards,
+          session_.executor(),
           [this](int64_t step, const Rollouts& rollouts) { show_rollouts(rollouts, step); });
     loader_.emplace(data_.training->rows, spec.rows, spec.row_tokens, session_.executor(),
                     data_.training->reference);

@@ -4,13 +4,14 @@
 
 #include <algorithm>
 
+#include "methods/objective.h"
 #include "plan/job/request_sizes.h"
 
 namespace snug::plan {
 
 // Only keys of the command line are refused: files of other tools may list all of them.
 void check_answer_keys(const formats::Recipe& recipe) {
-  if (recipe.eval_generate > 0) return;
+  if (recipe.eval_generate > 0 || methods::objective_of(recipe.objective).makes_answers) return;
   for (const char* key : {"max_new_tokens", "batch", "eval_metrics"}) {
     const auto found = recipe.given.find(key);
     if (found != recipe.given.end() && found->second.file == formats::kCommandLine)

@@ -15,15 +15,15 @@ namespace snug::train {
 
 AnswerSteps::AnswerSteps(const formats::Recipe& recipe, const plan::TrainingSpec& spec,
                          const std::vector<RewardedPrompt>& prompts, text::RowSource& rows,
-                         const text::Tokenizer& tokenizer, runtime::Executor& executor,
-                         OnAnswers on_answers)
+                         const text::Tokenizer& tokenizer, RewardFunctions& rewards,
+                         runtime::Executor& executor, OnAnswers on_answers)
     : recipe_(recipe),
       sizes_(*spec.rollouts),
       prompts_(prompts),
       rows_(rows),
       executor_(executor),
       on_answers_(std::move(on_answers)),
-      rollouts_(recipe, spec, prompts, tokenizer, executor),
+      rollouts_(recipe, spec, prompts, tokenizer, rewards, executor),
       batches_(spec, executor),
       ids_(static_cast<size_t>(rows.options().max_length.decoder())),
       targets_(ids_.size()),

@@ -28,8 +28,8 @@ class AnswerSteps : public StepData {
   using OnAnswers = std::function<void(int64_t step, const Rollouts& rollouts)>;
   AnswerSteps(const formats::Recipe& recipe, const plan::TrainingSpec& spec,
               const std::vector<RewardedPrompt>& prompts, text::RowSource& rows,
-              const text::Tokenizer& tokenizer, runtime::Executor& executor,
-              OnAnswers on_answers = {});
+              const text::Tokenizer& tokenizer, RewardFunctions& rewards,
+              runtime::Executor& executor, OnAnswers on_answers = {});
 
   int64_t step_rows() const override { return sizes_.prompts(); }
   int64_t rows_per_epoch() override { return rows_.rows_until(1) * sizes_.updates(); }

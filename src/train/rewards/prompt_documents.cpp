@@ -1,12 +1,12 @@
 #include "train/rewards/prompt_documents.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "base/console.h"
-#include "train/rewards/reward_functions.h"
-
 namespace snug::train {
 namespace {
 
@@ -45,6 +45,11 @@ text::Dataset PromptDocuments::take() {
   return std::move(dataset_);
 }
 
+std::string describe_prompts(const text::LoadedSource& source) {
+  return fmt::format("{}: {} prompts, {} tokens; the longest has {}", source.name,
+                     source.audit.documents, source.audit.tokens, source.audit.longest);
+}
+
 int64_t bytes_of_prompts(std::span<const RewardedPrompt> prompts) {
   auto bytes = static_cast<int64_t>(prompts.size_bytes());
   for (const RewardedPrompt& prompt : prompts)
@@ -52,11 +57,6 @@ int64_t bytes_of_prompts(std::span<const RewardedPrompt> prompts) {
                                   prompt.shown.capacity() + prompt.record.fields.capacity() +
                                   prompt.record.file.capacity() + prompt.record.answer.capacity());
   return bytes;
-}
-
-void check_rewards(const formats::Recipe& recipe, std::span<const RewardedPrompt> prompts) {
-  const RewardFunctions rewards(recipe);
-  for (const RewardedPrompt& prompt : prompts) rewards.check(prompt.record);
 }
 
 formats::Recipe with_length_of_prompts(const formats::Recipe& recipe,

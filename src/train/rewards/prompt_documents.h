@@ -28,12 +28,11 @@ class PromptDocuments {
   text::Dataset dataset_;
 };
 
+// What the log says of a source of prompts.
+std::string describe_prompts(const text::LoadedSource& source);
+
 // What is held of them in memory.
 int64_t bytes_of_prompts(std::span<const RewardedPrompt> prompts);
-
-// Throws UserError for a recipe without rewards, and at the first record by which its rewards
-// cannot judge an answer.
-void check_rewards(const formats::Recipe& recipe, std::span<const RewardedPrompt> prompts);
 
 // The recipe with max_length of the longest prompt and its longest answer, which is said.
 formats::Recipe with_length_of_prompts(const formats::Recipe& recipe,

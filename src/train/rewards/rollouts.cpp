@@ -24,13 +24,13 @@ constexpr std::string_view kShownNames[] = {"reward", "completions/mean_length"}
 
 Rollouts::Rollouts(const formats::Recipe& recipe, const plan::TrainingSpec& spec,
                    const std::vector<RewardedPrompt>& prompts, const text::Tokenizer& tokenizer,
-                   runtime::Executor& executor)
+                   RewardFunctions& rewards, runtime::Executor& executor)
     : recipe_(recipe),
       spec_(spec),
       prompts_(prompts),
       tokenizer_(tokenizer),
       executor_(executor),
-      rewards_(recipe) {}
+      rewards_(rewards) {}
 
 std::optional<Generation> Rollouts::run(int64_t number, std::vector<int64_t> prompts,
                                         const std::atomic<int>& stop_signal) {

@@ -34,7 +34,7 @@ class Rollouts {
   // Everything must outlive the object. `spec` has rollouts, and programs that generate.
   Rollouts(const formats::Recipe& recipe, const plan::TrainingSpec& spec,
            const std::vector<RewardedPrompt>& prompts, const text::Tokenizer& tokenizer,
-           runtime::Executor& executor);
+           RewardFunctions& rewards, runtime::Executor& executor);
 
   // The answers to these prompts (indices into all), rewarded. `number`: of the generation, from
   // which all draws follow. Prompts whose answers were all rewarded alike are replaced by others,
@@ -75,7 +75,7 @@ class Rollouts {
   const std::vector<RewardedPrompt>& prompts_;
   const text::Tokenizer& tokenizer_;
   runtime::Executor& executor_;
-  RewardFunctions rewards_;
+  RewardFunctions& rewards_;
   std::vector<NamedMeasure> measures_;
   std::vector<ShownAnswer> shown_;
   engine::EngineTimes times_;
