@@ -39,6 +39,7 @@ import packing  # noqa: E402
 import preference  # noqa: E402
 import prompts  # noqa: E402
 import qlora  # noqa: E402
+import reward_prompts  # noqa: E402
 import sampling  # noqa: E402
 import schedules  # noqa: E402
 import shards  # noqa: E402
@@ -78,6 +79,7 @@ def makers() -> dict:
     found["label_data"] = kto.make_data
     found["grpo"] = grpo.make_loss
     found["grpo_rewards.json"] = grpo.make_rewards
+    found["reward_prompts.json"] = reward_prompts.make_prompts
     found["sampling"] = sampling.make
     found["schedules"] = schedules.make
     found["best_models"] = best_models.make

@@ -27,7 +27,9 @@ using std::chrono::milliseconds;
 constexpr size_t kReadBytes = size_t{64} << 10;
 // A line is a number, with what a program cares to say next to it.
 constexpr size_t kMostLineBytes = size_t{1} << 20;
-// How long a program may take to end by itself.
+// How long a program may take to end by itself: once it has closed a stream, which the kernel does
+// as it ends, and once there is nothing more to do for it.
+constexpr auto kEndTime = milliseconds(250);
 constexpr auto kPatience = std::chrono::seconds(1);
 constexpr auto kLookAtEnd = milliseconds(5);
 
@@ -170,31 +172,24 @@ std::string ChildProgram::start(std::vector<std::string> words) {
   return "";
 }
 
-ChildProgram::Answer ChildProgram::ask(std::string_view text, size_t count,
-                                       std::chrono::duration<double> timeout) {
-  const NoPipeSignal no_signal;
-  Answer answer;
-  answer.lines.reserve(count);
-  const auto deadline = Clock::now() + duration_cast<Clock::duration>(timeout);
-  answer.problem = exchange(text, count, deadline, answer.lines);
-  return answer;
-}
-
 // Stages of each turn: wait until one of the streams has something to do; hear what the program
 // says; take its answers; give it more of the text.
-std::string ChildProgram::exchange(std::string_view text, size_t count, Clock::time_point deadline,
-                                   std::vector<std::string>& lines) {
+std::string ChildProgram::ask(const Question& question, std::chrono::duration<double> timeout) {
+  const NoPipeSignal no_signal;
+  const auto deadline = Clock::now() + duration_cast<Clock::duration>(timeout);
+  std::string_view text = question.text;
+  size_t count = 0;
   // What it wrote before it was asked answers nothing.
-  if (std::string problem = read_lines(0, lines); !problem.empty()) return problem;
-  while (!text.empty() || lines.size() < count) {
+  if (std::string problem = read_lines({}, count); !problem.empty()) return problem;
+  while (!text.empty() || count < question.lines) {
     const auto left = duration_cast<milliseconds>(deadline - Clock::now());
     if (left.count() <= 0) {
       listen();
-      return fmt::format(
-          "it has not answered in time: of {} answers it rewarded {}{}", count, lines.size(),
-          lines.empty() ? ", and perhaps it keeps its output back, which print(..., flush=True) "
-                          "does not"
-                        : "");
+      return fmt::format("it has not answered in time: {} of {} lines are there{}", count,
+                         question.lines,
+                         count > 0 ? ""
+                                   : ", and perhaps it keeps its output back, which print(..., "
+                                     "flush=True) does not");
     }
     std::array<pollfd, 3> polled{{{output_.get(), POLLIN, 0},
                                   {errors_.get(), POLLIN, 0},
@@ -203,7 +198,7 @@ std::string ChildProgram::exchange(std::string_view text, size_t count, Clock::t
     ::poll(polled.data(), polled.size(), static_cast<int>(std::min(left.count() + 1, kMostWait)));
     if (polled[1].revents != 0) listen();
     if (polled[0].revents != 0)
-      if (std::string problem = read_lines(count, lines); !problem.empty()) return problem;
+      if (std::string problem = read_lines(question, count); !problem.empty()) return problem;
     if (polled[2].revents != 0)
       if (std::string problem = write_some(text); !problem.empty()) return problem;
   }
@@ -219,22 +214,24 @@ std::string ChildProgram::write_some(std::string_view& text) {
   return errno == EAGAIN || errno == EINTR ? "" : end_of_program();
 }
 
-std::string ChildProgram::read_lines(size_t count, std::vector<std::string>& lines) {
+// `count`: the lines that were taken so far.
+std::string ChildProgram::read_lines(const Question& question, size_t& count) {
   std::string read;
   if (!read_some(output_, read)) return end_of_program();
   std::string_view text = read;
   while (!text.empty()) {
-    if (lines.size() == count)
+    if (count == question.lines)
       return count == 0
-                 ? "it wrote a line to standard output before it was asked"
-                 : fmt::format("it wrote more lines than the {} that it was asked for", count);
+                 ? "it wrote to standard output before it was asked"
+                 : fmt::format("it wrote more than the {} lines that it was asked for", count);
     const size_t end = std::min(text.find('\n'), text.size());
     held_.append(text.substr(0, end));
     if (held_.size() > kMostLineBytes)
       return fmt::format("it wrote a line of more than {} bytes", kMostLineBytes);
     if (end == text.size()) return "";
     if (held_.ends_with('\r')) held_.pop_back();
-    lines.push_back(std::exchange(held_, {}));
+    const std::string line = std::exchange(held_, {});
+    if (std::string problem = question.take(count++, line); !problem.empty()) return problem;
     text.remove_prefix(end + 1);
   }
   return "";
@@ -242,7 +239,7 @@ std::string ChildProgram::read_lines(size_t count, std::vector<std::string>& lin
 
 // The program closed its standard input or output, mostly since it has ended.
 std::string ChildProgram::end_of_program() {
-  const bool has_ended = wait_for_end(kPatience);
+  const bool has_ended = wait_for_end(kEndTime);
   if (!has_ended) return "it closed its standard input or output, and goes on";
   siginfo_t end{};
   ::waitid(P_PID, static_cast<id_t>(process_), &end, WEXITED | WNOHANG | WNOWAIT);

@@ -55,15 +55,18 @@ class ChildProgram {
   ChildProgram(ChildProgram&&) = delete;
   ChildProgram& operator=(ChildProgram&&) = delete;
 
-  struct Answer {
-    std::vector<std::string> lines;  // without their ends
-    std::string problem{};           // why there are not as many as were asked for; else empty
+  // What is asked of a program, and who takes each line that it answers, without its end: returns
+  // what is wrong with it, empty where nothing is.
+  struct Question {
+    std::string_view text;
+    size_t lines = 0;
+    std::function<std::string(size_t index, const std::string& line)> take;
   };
 
-  // Writes the text to the program's standard input and reads `count` lines of its standard output,
-  // both at once, so that neither side waits for the other. Where there is a problem the program
-  // must not be asked again.
-  Answer ask(std::string_view text, size_t count, std::chrono::duration<double> timeout);
+  // Writes the text to the program's standard input and reads the lines of its standard output,
+  // both at once, so that neither side waits for the other. Returns what went wrong, and the
+  // program must not be asked again then; empty where nothing did.
+  std::string ask(const Question& question, std::chrono::duration<double> timeout);
 
   // Kills the program and all that it started, without waiting.
   void kill();
@@ -72,10 +75,8 @@ class ChildProgram {
   using Clock = std::chrono::steady_clock;
 
   std::string start(std::vector<std::string> words);
-  std::string exchange(std::string_view text, size_t count, Clock::time_point deadline,
-                       std::vector<std::string>& lines);
   std::string write_some(std::string_view& text);
-  std::string read_lines(size_t count, std::vector<std::string>& lines);
+  std::string read_lines(const Question& question, size_t& count);
   std::string end_of_program();
   void listen();
   bool wait_for_end(Clock::duration time);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -152,18 +153,15 @@ std::string RewardProgram::ask(std::string_view text, std::vector<double>& rewar
     program_ = std::make_unique<ChildProgram>(words_, limits_.memory,
                                               [this](std::string_view said) { hear(said); });
   }
-  const ChildProgram::Answer answer =
-      program_->ask(text, count, std::chrono::duration<double>(limits_.timeout_seconds));
-  std::string problem = answer.problem;
-  rewards.assign(answer.lines.size(), 0);
-  for (size_t i = 0; i < answer.lines.size(); ++i) {
-    const std::string wrong = read_reward(answer.lines[i], i, rewards[i]);
-    if (wrong.empty()) continue;
-    problem = fmt::format("its line {} of {} is '{}' ({}); {}", i + 1, count,
-                          base::shown_text(answer.lines[i].substr(0, kShownAnswer)), wrong,
-                          kExpectedLine);
-    break;
-  }
+  rewards.assign(count, 0);
+  const auto take = [&](size_t index, const std::string& line) -> std::string {
+    const std::string wrong = read_reward(line, index, rewards[index]);
+    if (wrong.empty()) return "";
+    return fmt::format("its line {} of {} is '{}' ({}); {}", index + 1, count,
+                       base::shown_text(line.substr(0, kShownAnswer)), wrong, kExpectedLine);
+  };
+  std::string problem = program_->ask({.text = text, .lines = count, .take = take},
+                                      std::chrono::duration<double>(limits_.timeout_seconds));
   if (problem.empty()) return "";
   program_->kill();
   program_.reset();
