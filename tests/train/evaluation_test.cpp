@@ -20,6 +20,8 @@
 #include "runtime/loading/random_weights.h"
 #include "runtime/saving/adapter.h"
 #include "runtime/saving/checkpoint.h"
+#include "train/batch_loader.h"
+#include "train/document_steps.h"
 #include "train/evaluation_names.h"
 #include "train/kept_reference.h"
 #include "train/trainer.h"
@@ -90,8 +92,6 @@ class EvaluatedJob {
     checkpoint.model = model_;
     checkpoint.adapter = runtime::adapter_config(recipe_, model_.config, job_);
     const TrainerOptions options{.total_steps = steps,
-                                 .rows = spec_.rows,
-                                 .accumulation = spec_.accumulation,
                                  .eval_steps = 1,
                                  .schedule = {.learning_rate = 1e-2, .total_steps = 4},
                                  .checkpoint = checkpoint};
@@ -99,7 +99,8 @@ class EvaluatedJob {
                        data_.training->reference);
     Evaluation evaluation(data_.evaluation, spec_, *executor_, nullptr);
     auto metrics = formats::JsonLines::create(folder / "metrics.jsonl");
-    Trainer trainer(options, *executor_, loader, &evaluation, &metrics, nullptr);
+    DocumentSteps batches(loader, {.rows = spec_.rows, .accumulation = spec_.accumulation});
+    Trainer trainer(options, *executor_, batches, &evaluation, &metrics, nullptr);
     state.max_steps = 4;
     state.rows_per_step = spec_.rows * spec_.accumulation;
     const std::atomic<int> no_signal{0};

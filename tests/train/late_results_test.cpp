@@ -14,7 +14,9 @@
 #include "program/ir/tensor_names.h"
 #include "runtime/loading/random_weights.h"
 #include "runtime/saving/adapter.h"
+#include "train/batch_loader.h"
 #include "train/data.h"
+#include "train/document_steps.h"
 #include "train/trainer.h"
 
 namespace snug::train {
@@ -36,14 +38,13 @@ class EmulatedRun {
         job_(plan_job()),
         executor_(job_, *backend_),
         options_{.total_steps = kSteps,
-                 .rows = spec_.rows,
-                 .accumulation = spec_.accumulation,
                  .schedule = {.learning_rate = 1e-2, .total_steps = kSteps},
                  .checkpoint = {}},
         loader_(data_.training->rows, spec_.rows, spec_.row_tokens, executor_),
         metrics_(formats::JsonLines::create(folder_ / "metrics.jsonl")),
         progress_(0, kSteps),
-        trainer_(options_, executor_, loader_, nullptr, &metrics_, &progress_) {
+        steps_(loader_, {.rows = spec_.rows, .accumulation = spec_.accumulation}),
+        trainer_(options_, executor_, steps_, nullptr, &metrics_, &progress_) {
     runtime::random_weights(model_.config, executor_);
     runtime::initialise_adapter(executor_);
     executor_.run(program::ProgramName::prepare);
@@ -83,6 +84,7 @@ class EmulatedRun {
   BatchLoader loader_;
   formats::JsonLines metrics_;
   Progress progress_;
+  DocumentSteps steps_;
   Trainer trainer_;
 };
 

@@ -22,7 +22,9 @@
 #include "program/kinds/kind.h"
 #include "runtime/loading/random_weights.h"
 #include "runtime/saving/adapter.h"
+#include "train/batch_loader.h"
 #include "train/data.h"
+#include "train/document_steps.h"
 #include "train/kept_reference.h"
 #include "train/run_length.h"
 #include "train/trainer.h"
@@ -107,8 +109,6 @@ inline void run_rank(const std::vector<std::string>& words, const comm::Mesh& me
   const runtime::Ranks ranks(mesh);
   const TrainerOptions options{.total_steps = steps,
                                .end_row = length.end_row,
-                               .rows = spec.rows,
-                               .accumulation = spec.accumulation,
                                .update_in_backward = spec.update_in_backward,
                                .router_loss_factor = spec.model.router_loss_factor(),
                                .schedule = {.kind = recipe.lr_scheduler_type,
@@ -118,7 +118,11 @@ inline void run_rank(const std::vector<std::string>& words, const comm::Mesh& me
                                .ranks = &ranks};
   BatchLoader loader(data.training->rows, spec.rows, spec.row_tokens, executor,
                      data.training->reference);
-  Trainer trainer(options, executor, loader, nullptr, nullptr, nullptr);
+  DocumentSteps batches(loader, {.rows = spec.rows,
+                                 .accumulation = spec.accumulation,
+                                 .ranks = ranks.size(),
+                                 .rank = ranks.rank()});
+  Trainer trainer(options, executor, batches, nullptr, nullptr, nullptr);
   runtime::TrainerState state;
   run.planned_bytes = steps * detail::planned_to_send(job, spec.accumulation);
   const int64_t sent_before = detail::sent_to(mesh);

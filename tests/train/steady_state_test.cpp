@@ -17,7 +17,9 @@
 #include "plan/spec/spec.h"
 #include "runtime/loading/random_weights.h"
 #include "runtime/saving/adapter.h"
+#include "train/batch_loader.h"
 #include "train/data.h"
+#include "train/document_steps.h"
 #include "train/trainer.h"
 
 namespace {
@@ -107,8 +109,6 @@ void expect_steady(const std::vector<std::string>& overrides) {
   executor.run(program::ProgramName::prepare);
 
   const TrainerOptions options{.total_steps = 8,
-                               .rows = spec.rows,
-                               .accumulation = spec.accumulation,
                                .update_in_backward = spec.update_in_backward,
                                .schedule = {.learning_rate = 1e-3, .total_steps = 8},
                                .checkpoint = {}};
@@ -116,7 +116,8 @@ void expect_steady(const std::vector<std::string>& overrides) {
   const testing::TemporaryFolder folder;
   auto metrics = formats::JsonLines::create(folder / "metrics.jsonl");
   Progress progress(0, 8);
-  Trainer trainer(options, executor, loader, nullptr, &metrics, &progress);
+  DocumentSteps steps(loader, {.rows = spec.rows, .accumulation = spec.accumulation});
+  Trainer trainer(options, executor, steps, nullptr, &metrics, &progress);
   runtime::TrainerState state;
   const std::atomic<int> no_signal{0};
   const auto step = [&] {

@@ -55,10 +55,7 @@ void refuse(const Recipe& recipe, const TrainingSpec& spec) {
     recipe.fail("objective",
                 "is grpo, which is not built for models with an encoder; use a decoder, or "
                 "objective=next_token");
-  if (spec.ranks.ranks() > 1)
-    recipe.fail("objective", fmt::format("is grpo, which generates on one device yet, and this run "
-                                         "has {}; leave devices and nodes out",
-                                         spec.ranks.ranks()));
+  check_rollout_ranks(recipe);
   if (recipe.evaluates())
     recipe.fail(recipe.eval_data.empty() ? "val_set_size" : "eval_data",
                 "is given, and with objective=grpo runs do not evaluate yet: rewards stand in each "
@@ -130,6 +127,13 @@ ReferenceModel reference_of(const Recipe& recipe, const TrainingSpec& spec) {
 }
 
 }  // namespace
+
+void check_rollout_ranks(const Recipe& recipe) {
+  if (!methods::objective_of(recipe.objective).makes_answers || recipe.rank_count() == 1) return;
+  recipe.fail("objective", fmt::format("is {}, which generates on one device yet, and this run has "
+                                       "{}; leave devices and nodes out",
+                                       base::word_of(recipe.objective), recipe.rank_count()));
+}
 
 AnswerLoss answer_loss(const Recipe& recipe) {
   if (recipe.loss_type == formats::LossType::automatic) return AnswerLoss::dapo;

@@ -1,0 +1,202 @@
+// Whole runs that make answers, have them rewarded and learn from them.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "../base/captured_stream.h"
+#include "../cli/tiny_model.h"
+#include "base/file.h"
+#include "formats/recipe/recipe.h"
+#include "train/train.h"
+
+namespace snug::train {
+namespace {
+
+using Json = nlohmann::json;
+
+class AnswerRuns : public ::testing::Test {
+ protected:
+  AnswerRuns() {
+    cli::write_tiny_shape(folder_, "shape");
+    folder_.write("data.jsonl",
+                  "{\"prompt\": \"Say a.\", \"answer\": \"a\"}\n"
+                  "{\"prompt\": \"Name the longest of them.\", \"answer\": \"a river\"}\n"
+                  "{\"prompt\": \"Say c.\", \"answer\": \"c\"}\n"
+                  "{\"prompt\": \"And b?\", \"answer\": \"b\"}\n");
+  }
+
+  std::filesystem::path path(const std::string& name) const { return folder_ / name; }
+
+  // A key that is given has no other value.
+  formats::Recipe recipe(const std::string& output, const std::string& more) const {
+    std::vector<std::string> words{"model=" + path("shape").string(),
+                                   "data=" + path("data.jsonl").string(),
+                                   "output_dir=" + path(output).string(),
+                                   "init=random",
+                                   "method=lora",
+                                   "objective=grpo",
+                                   "rewards=length",
+                                   "num_generations=4",
+                                   "max_completion_length=8",
+                                   "per_device_train_batch_size=8",
+                                   "learning_rate=0.01",
+                                   "compute_dtype=fp32",
+                                   "threads=1",
+                                   "lr_scheduler_type=constant"};
+    std::erase_if(words, [&](const std::string& word) {
+      return (" " + more).find(" " + word.substr(0, word.find('=') + 1)) != std::string::npos;
+    });
+    std::istringstream stream(more);
+    for (std::string word; stream >> word;) words.push_back(word);
+    return formats::load_recipe("", words);
+  }
+  void run(const std::string& output, const std::string& more) const {
+    ASSERT_EQ(train(recipe(output, more)), 0);
+  }
+  std::string failure_of(const std::string& more) const {
+    return testing::user_error_of([&] { train(recipe("refused", more)); });
+  }
+
+  std::vector<Json> metrics(const std::string& name) const {
+    std::vector<Json> lines;
+    std::istringstream text(base::read_text_file(path(name) / "metrics.jsonl"));
+    for (std::string line; std::getline(text, line);) lines.push_back(Json::parse(line));
+    return lines;
+  }
+  std::string adapter(const std::string& name) const {
+    return base::read_text_file(path(name) / "adapter/adapter_model.safetensors");
+  }
+  Json json(const std::string& file) const { return Json::parse(base::read_text_file(path(file))); }
+
+  testing::TemporaryFolder folder_;
+  testing::CapturedStream said_{stderr};
+};
+
+// Four updates learn from eight answers, of which each reads half.
+constexpr const char* kFourUpdates =
+    " steps_per_generation=2 per_device_train_batch_size=4 "
+    "num_iterations=2";
+
+TEST_F(AnswerRuns, LearnWhatIsRewarded) {
+  run("run",
+      "max_steps=40 method=full learning_rate=0.02 num_generations=8 "
+      "per_device_train_batch_size=64 "
+      "rewards=format:[!-~]* max_completion_length=2");
+  const std::vector<Json> found = metrics("run");
+  ASSERT_EQ(found.size(), 40);
+  double first = 0;
+  double last = 0;
+  for (size_t i = 0; i < 5; ++i) {
+    first += found[i]["reward"].get<double>() / 5;
+    last += found[found.size() - 1 - i]["reward"].get<double>() / 5;
+  }
+  EXPECT_LT(first, 0.4) << "a third of all bytes can be seen";
+  EXPECT_GT(last, 0.7);
+  for (const Json& line : found) {
+    EXPECT_EQ(line["clip_ratio/region_mean"], 0) << "who made the answers learns from them";
+    EXPECT_LE(line["completions/max_length"], 2);
+  }
+  const Json measured = json("run/measured.json");
+  EXPECT_EQ(measured["device"]["peak_bytes"], json("run/plan.json")["device"]["peak_bytes"]);
+  EXPECT_FALSE(base::read_text_file(path("run/samples.jsonl")).empty());
+}
+
+// Decoding, with pages and cut rows of logits, and the training forward pass.
+TEST_F(AnswerRuns, LogProbabilitiesOfMakingAnswersAreThoseOfTraining) {
+  for (const char* sampling : {"", " temperature=0.7", " temperature=1.5 top_k=5 top_p=0.9"}) {
+    run("exact", std::string("max_steps=4 old_logprobs=recompute overwrite_output_dir=true") +
+                     kFourUpdates + sampling);
+    const Json first = metrics("exact").front();
+    EXPECT_LT(first["sampling/sampling_logp_difference/max"], 1e-5) << sampling;
+    EXPECT_GT(first["completions/mean_length"], 1);
+  }
+}
+
+TEST_F(AnswerRuns, OldLogProbabilitiesAreTheSameFromBoth) {
+  run("generation", std::string("max_steps=4 old_logprobs=generation") + kFourUpdates);
+  run("recompute", std::string("max_steps=4 old_logprobs=recompute") + kFourUpdates);
+  const std::vector<Json> one = metrics("generation");
+  const std::vector<Json> other = metrics("recompute");
+  for (size_t i = 0; i < one.size(); ++i)
+    EXPECT_NEAR(one[i]["grad_norm"], other[i]["grad_norm"],
+                1e-3 * one[i]["grad_norm"].get<double>());
+  EXPECT_FALSE(one[1].contains("reward")) << "no answers were made for the second update";
+}
+
+// Rewards, draws and what is left to learn of a generation are as if nothing had happened.
+TEST_F(AnswerRuns, GoOnWithTheSameBitsWithinAGeneration) {
+  run("whole", std::string("max_steps=7 beta=0.05") + kFourUpdates);
+  for (const int step : {1, 2, 4, 6}) {
+    const std::string name = "part" + std::to_string(step);
+    run(name, "beta=0.05 max_steps=" + std::to_string(step) + kFourUpdates);
+    run(name, std::string("max_steps=7 beta=0.05 resume_from_checkpoint=auto") + kFourUpdates);
+    EXPECT_EQ(adapter(name), adapter("whole")) << step;
+    ASSERT_EQ(metrics(name).size(), 7);
+    EXPECT_EQ(metrics(name).back()["loss"], metrics("whole").back()["loss"]);
+  }
+}
+
+TEST_F(AnswerRuns, MicroBatchesChangeRoundingAlone) {
+  run("one", "max_steps=3 per_device_train_batch_size=16");
+  run("four", "max_steps=3 per_device_train_batch_size=4 gradient_accumulation_steps=4");
+  const std::vector<Json> one = metrics("one");
+  const std::vector<Json> four = metrics("four");
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(one[i]["reward"], four[i]["reward"]);
+    EXPECT_NEAR(one[i]["grad_norm"], four[i]["grad_norm"],
+                1e-3 * one[i]["grad_norm"].get<double>());
+  }
+}
+
+// Equal rewards teach nothing; with resamples, other prompts take their place.
+TEST_F(AnswerRuns, PromptsThatAreRewardedAlikeAreReplaced) {
+  run("equal", "max_steps=2 rewards=exact max_resamples=2");
+  const Json equal = metrics("equal").front();
+  EXPECT_EQ(equal["frac_reward_zero_std"], 1);
+  EXPECT_EQ(equal["resampled_groups"], 4) << "two groups, twice, and nobody says a river";
+  run("other", "max_steps=2 max_resamples=2");
+  EXPECT_EQ(metrics("other").front()["resampled_groups"], 0);
+}
+
+TEST_F(AnswerRuns, AnswersThatDidNotEndCanBeLeftOut) {
+  run("masked", "max_steps=2 max_completion_length=1 mask_truncated_completions=true");
+  const Json masked = metrics("masked").front();
+  EXPECT_EQ(masked["completions/clipped_ratio"], 1);
+  EXPECT_EQ(masked["trained_tokens"], 0);
+  EXPECT_EQ(masked["grad_norm"], 0);
+}
+
+TEST_F(AnswerRuns, AllWeightsAndFourBitsLearnToo) {
+  for (const char* how : {"method=full", "method=qlora", "method=lora loss_type=dr_grpo",
+                          "importance_sampling_level=sequence advantage=rloo loss_type=bnpo"})
+    run("other", std::string(how) + " max_steps=2 overwrite_output_dir=true");
+}
+
+TEST_F(AnswerRuns, RefusalsSayWhatToDo) {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"rewards=", "rewards"},
+      {"num_generations=3", "per_device_train_batch_size=9"},
+      {"steps_per_generation=3 gradient_accumulation_steps=2", "give a multiple"},
+      {"loss_type=hinge", "objective=grpo has grpo, bnpo, dr_grpo, dapo"},
+      {"temperature=0", "all answers to a prompt would be the same"},
+      {"max_length=8", "leaves none for a prompt"},
+      {"lora_dropout=0.1", "set lora_dropout=0"},
+      {"method=full beta=0.1", "leave beta out"},
+      {"top_entropy_quantile=0.2", "is not built"},
+      {"delta=1.1", "above 1 + epsilon_high"},
+      {"max_new_tokens=5", "max_completion_length"},
+      {"val_set_size=0.5", "snug evaluate asks the trained model"},
+      {"devices=2", "generates on one device"},
+      {"objective=dpo", "key of objective=grpo"},
+      {"optim_in_backward=true max_grad_norm=0", "leave it out"}};
+  for (const auto& [words, said] : cases)
+    EXPECT_NE(failure_of(words).find(said), std::string::npos)
+        << words << ": " << failure_of(words);
+}
+
+}  // namespace
+}  // namespace snug::train
