@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr std::array kEarlyFiles{RunFolder::kRecipe,  RunFolder::kPlan,      RunFolder::kAlgorithms,
                                  RunFolder::kMetrics, RunFolder::kReference, RunFolder::kLog,
-                                 RunFolder::kReport,  RunFolder::kSamples};
+                                 RunFolder::kReport,  RunFolder::kSamples,   RunFolder::kRewardLog};
 constexpr std::string_view kTemporary = ".snug-tmp";  // base/temporary_file.h
 constexpr std::array kResults{RunFolder::kAdapter, RunFolder::kModel, RunFolder::kMerged};
 

@@ -2,7 +2,7 @@
 // where it did), reference_log_probabilities.safetensors (of the model as training began, where
 // they are kept), measured.json (once the run finished), metrics.jsonl, samples.jsonl (answers that
 // evaluations generated, where they do), report.html (all of these as a page), run.log (what was
-// said), checkpoints, the result.
+// said), reward_program.log (what programs of rewards said), checkpoints, the result.
 #pragma once
 
 #include <filesystem>
@@ -39,6 +39,7 @@ struct RunFolder {
   static constexpr const char* kReference = "reference_log_probabilities.safetensors";
   static constexpr const char* kMetrics = "metrics.jsonl";
   static constexpr const char* kSamples = "samples.jsonl";
+  static constexpr const char* kRewardLog = "reward_program.log";
   static constexpr const char* kLog = "run.log";
   static constexpr const char* kMeasured = "measured.json";
   static constexpr const char* kReport = "report.html";

@@ -12,6 +12,7 @@
 
 #include "../base/captured_stream.h"
 #include "../base/temporary_folder.h"
+#include "base/file.h"
 #include "formats/recipe/recipe.h"
 #include "train/rewards/reward_functions.h"
 #include "train/rewards/soft_overlong.h"
@@ -111,6 +112,16 @@ TEST(RewardFunctions, MistakesNameTheRecordAndWhatToDo) {
   EXPECT_TRUE(contains(error("rewards: exact\nreward_weights: [1]", "{}"),
                        "say each weight behind the name of its reward"));
   EXPECT_TRUE(contains(error("method: lora", "{}"), "'rewards' is not given"));
+}
+
+TEST(RewardFunctions, ProgramsStandNextToScoresAndSpeakIntoTheFolderOfTheRun) {
+  const testing::TemporaryFolder folder;
+  const Recipe recipe = rewards_of(
+      "rewards: [\"exec:sh -c 'echo said >&2; while read a; do echo 2; done':0.5\", exact]",
+      {"output_dir=" + folder.path().string()});
+  EXPECT_EQ(RewardFunctions(recipe).weights(), (std::vector<double>{0.5, 1}));
+  EXPECT_EQ(judged(recipe, record_of(R"({"answer": "a"})"), "a"), (std::vector<double>{2, 1}));
+  EXPECT_EQ(base::read_text_file(folder / "reward_program.log"), "said\n");
 }
 
 TEST(RewardFunctions, LongAnswersArePunishedAsInTrl) {

@@ -142,7 +142,7 @@ TEST_F(RewardPrograms, ThatFailTwiceStopTheRunWithWhatTheySaid) {
   EXPECT_TRUE(contains(failure("read a; read b; printf '1\\n2\\n3\\n'; cat"),
                        "it wrote more than the 2 lines"));
   EXPECT_TRUE(contains(failure("head -c 3000000 /dev/zero"), "it wrote a line of more than"));
-  EXPECT_TRUE(contains(failure("exec <&- ; sleep 20", {.timeout_seconds = 20}, 30000),
+  EXPECT_TRUE(contains(failure("exec <&- ; sleep 20", {.timeout_seconds = 20}, 2000),
                        "it closed its standard input or output, and goes on"));
   EXPECT_TRUE(contains(failure("exec /nowhere/python", {.timeout_seconds = 20}), "not found"));
 }
@@ -151,7 +151,7 @@ TEST_F(RewardPrograms, ThatAreLateAreKilledWithWhatTheyStarted) {
   const std::string number = (folder_ / "number").string();
   const auto begin = std::chrono::steady_clock::now();
   const std::string error =
-      failure("sleep 100 & echo $! >'" + number + "'; echo 1; wait", {.timeout_seconds = 0.15});
+      failure("sleep 100 & echo $! >'" + number + "'; echo 1; wait", {.timeout_seconds = 0.4});
   EXPECT_TRUE(contains(error, "it has not answered in time: 1 of 2 lines are there"));
   EXPECT_TRUE(contains(failure("while :; do echo talk >&2; done", {.timeout_seconds = 0.1}),
                        "0 of 2 lines are there, and perhaps it keeps its output back"));

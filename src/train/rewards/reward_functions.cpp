@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <map>
 #include <stdexcept>
 #include <string_view>
@@ -17,6 +18,7 @@
 #include "train/rewards/record_reference.h"
 #include "train/rewards/reward_program.h"
 #include "train/rewards/soft_overlong.h"
+#include "train/run_folder.h"
 
 namespace snug::train {
 namespace {
@@ -107,14 +109,15 @@ class NamedFields {
 
 using Made = std::unique_ptr<RewardFunction>;
 
-Made make_program(const formats::Recipe& recipe, const std::string& argument,
-                  const std::filesystem::path& log) {
+Made make_program(const formats::Recipe& recipe, const std::string& argument) {
   const ProgramLimits limits{recipe.reward_timeout, recipe.reward_memory};
-  return std::make_unique<RewardProgram>(argument, limits, log);
+  std::filesystem::path log;
+  if (!recipe.output_dir.empty())
+    log = std::filesystem::path(recipe.output_dir) / RunFolder::kRewardLog;
+  return std::make_unique<RewardProgram>(argument, limits, std::move(log));
 }
 
-Made make_soft_overlong(const formats::Recipe& recipe, const std::string& argument,
-                        const std::filesystem::path& /*log*/) {
+Made make_soft_overlong(const formats::Recipe& recipe, const std::string& argument) {
   const int64_t most = recipe.max_completion_length;
   int64_t cache = 0;
   const char* end = argument.data() + argument.size();
@@ -131,8 +134,7 @@ Made make_soft_overlong(const formats::Recipe& recipe, const std::string& argume
 // with the argument.
 struct RewardRow {
   std::string_view name;
-  Made (*make)(const formats::Recipe& recipe, const std::string& argument,
-               const std::filesystem::path& log);
+  Made (*make)(const formats::Recipe& recipe, const std::string& argument);
 };
 constexpr auto kRewards =
     std::to_array<RewardRow>({{"soft_overlong", make_soft_overlong}, {"exec", make_program}});
@@ -146,7 +148,7 @@ std::vector<std::string_view> names_of_rows() {
 
 }  // namespace
 
-RewardFunctions::RewardFunctions(const formats::Recipe& recipe, const std::filesystem::path& log) {
+RewardFunctions::RewardFunctions(const formats::Recipe& recipe) {
   if (recipe.rewards.empty())
     recipe.fail(kRewardsKey,
                 "is not given; objective=grpo learns from rewards, such as rewards=exact");
@@ -160,7 +162,7 @@ RewardFunctions::RewardFunctions(const formats::Recipe& recipe, const std::files
     const auto row = std::ranges::find(kRewards, scores::name_in(name), &RewardRow::name);
     if (row != kRewards.end()) {
       try {
-        functions_.push_back(row->make(recipe, std::string(scores::argument_in(name)), log));
+        functions_.push_back(row->make(recipe, std::string(scores::argument_in(name))));
       } catch (const std::invalid_argument& error) {
         recipe.fail(kRewardsKey, fmt::format("has '{}', but {}", name, error.what()));
       }

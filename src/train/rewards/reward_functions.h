@@ -3,7 +3,6 @@
 // (soft_overlong.h).
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,9 +18,9 @@ namespace snug::train {
 class RewardFunctions {
  public:
   // Throws UserError, at the key, for functions that there are not, for arguments that are wrong,
-  // and for reward_fields of functions that are not asked for or have no reference. `log`: where
-  // goes what programs write to standard error; empty: nowhere.
-  explicit RewardFunctions(const formats::Recipe& recipe, const std::filesystem::path& log = {});
+  // and for reward_fields of functions that are not asked for or have no reference. What programs
+  // write to standard error goes to the run's folder, if the recipe has one and it is there.
+  explicit RewardFunctions(const formats::Recipe& recipe);
 
   // As they are written, without weights: names of metrics.
   const std::vector<std::string>& names() const { return names_; }
