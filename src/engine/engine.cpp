@@ -257,6 +257,7 @@ void add_to(Answer& answer, const AnswerEvent& event) {
   if (event.id) answer.ids.push_back(*event.id);
   answer.text += event.text;
   if (event.log_probability) answer.log_probabilities.push_back(*event.log_probability);
+  if (event.entropy) answer.entropies.push_back(*event.entropy);
   if (event.finish) answer.finish = *event.finish;
 }
 

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "engine/sampling.h"
-#include "engine/token_weights.h"
 
 namespace snug::engine {
 namespace {
@@ -24,14 +23,16 @@ LogProbabilities::LogProbabilities(std::span<const float> logits, double tempera
   if (best < 0 || has_nan(logits)) refuse_logits();
   most_ = logits[static_cast<size_t>(best)];
   if (!std::isfinite(most_)) refuse_logits();
-  const TokenWeights weights(most_, temperature > 0 ? temperature : 1);
-  scale_ = weights.scale();
-  log_sum_ = std::log(weights.sum(logits));
+  weights_ = TokenWeights(most_, temperature > 0 ? temperature : 1);
+  scale_ = weights_.scale();
+  log_sum_ = std::log(weights_.sum(logits));
 }
 
 double LogProbabilities::of(int32_t id) const {
   return (logits_[static_cast<size_t>(id)] - most_) * scale_ - log_sum_;
 }
+
+double LogProbabilities::entropy() const { return log_sum_ + weights_.mean_distance(logits_); }
 
 std::vector<Candidate> LogProbabilities::likeliest(size_t count) {
   std::vector<Candidate> tokens;

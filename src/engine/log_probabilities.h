@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/likeliest.h"
+#include "engine/token_weights.h"
 
 namespace snug::engine {
 
@@ -18,6 +19,8 @@ class LogProbabilities {
 
   // Minus infinity for a token that cannot come.
   double of(int32_t id) const;
+  // Of all tokens, in nats: -sum p log(p).
+  double entropy() const;
   // The `count` likeliest tokens, with their log-probabilities as weights, in descending order and
   // equal ones in ascending order of id; fewer where fewer can come.
   std::vector<Candidate> likeliest(size_t count);
@@ -25,6 +28,7 @@ class LogProbabilities {
  private:
   std::span<const float> logits_;
   BlockMaxima maxima_;
+  TokenWeights weights_;
   double most_ = 0;
   double scale_ = 1;
   double log_sum_ = 0;

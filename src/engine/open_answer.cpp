@@ -83,6 +83,7 @@ void OpenAnswer::tell_probabilities(std::span<const float> logits, int32_t id,
                                     AnswerEvent& event) const {
   LogProbabilities row(logits, request_.sampling.temperature);
   event.log_probability = row.of(id);
+  if (request_.entropies) event.entropy = row.entropy();
   const auto count = static_cast<size_t>(*request_.log_probabilities);
   for (const Candidate& one : row.likeliest(count)) event.likeliest.push_back({one.id, one.weight});
 }

@@ -35,6 +35,7 @@ struct Request {
   // With each new token: how many of the likeliest have their log-probabilities; 0: the new token
   // alone; nothing: none.
   std::optional<int64_t> log_probabilities{};
+  bool entropies = false;             // with each new token, where it has log-probabilities
   std::optional<Seconds> deadline{};  // what is not finished by then ends as it is
   // What the whole answer follows, with the engine's vocabulary; nothing: any answer. Requests may
   // share it.
@@ -60,6 +61,8 @@ struct AnswerEvent {
   std::string text{};
   std::optional<double> log_probability{};
   std::vector<TokenLogProbability> likeliest{};
+  std::optional<double>
+      entropy{};  // of the distribution whose log-probabilities these are, in nats
   std::optional<Finish> finish{};
 };
 using Listener = std::function<void(const AnswerEvent&)>;
@@ -70,6 +73,7 @@ struct Answer {
   std::string text;  // without what ended it; empty without a tokenizer
   Finish finish = Finish::length;
   std::vector<double> log_probabilities{};  // of `ids`, where they were asked for
+  std::vector<double> entropies{};          // the same
   int64_t prompt_tokens = 0;
 };
 

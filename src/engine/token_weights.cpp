@@ -144,6 +144,21 @@ double TokenWeights::sum(std::span<const float> logits, std::vector<double>& blo
   return std::accumulate(block_sums.begin(), block_sums.end(), 0.0);
 }
 
+double TokenWeights::mean_distance(std::span<const float> logits) const {
+  double total = 0;
+  double moment = 0;
+  std::array<double, kBlock> weights;
+  for_each_block(logits, [&](std::span<const float> block) {
+    of(block, weights.data());
+    for (size_t i = 0; i < block.size(); ++i) {
+      total += weights[i];
+      // A token that cannot come is infinitely far away.
+      if (weights[i] > 0) moment += weights[i] * distance(block[i]);
+    }
+  });
+  return moment / total;
+}
+
 float TokenWeights::least_logit(double share) const {
   const auto most = static_cast<float>(most_);
   int32_t above = place_of(most);  // its weight is 1

@@ -24,6 +24,9 @@ class TokenWeights {
   double sum(std::span<const float> logits) const;
   double sum(std::span<const float> logits, std::vector<double>& block_sums) const;
 
+  // The mean distance of the tokens, each by its weight.
+  double mean_distance(std::span<const float> logits) const;
+
   double scale() const { return scale_; }  // 1 / temperature
   // How far below the likeliest token: the negative logarithm of the weight.
   double distance(float logit) const { return (most_ - logit) * scale_; }

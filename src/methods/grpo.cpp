@@ -77,7 +77,7 @@ const Objective kGrpo{.kind = ObjectiveKind::grpo,
                       .measures = program::kRewardedMeasures,
                       .inputs = kAnswerMeans,
                       .finish = finish_grpo,
-                      .guards = {formats::Guard::not_finite},
+                      .guards = {formats::Guard::not_finite, formats::Guard::equal_rewards},
                       .reference = token_log_probabilities};
 
 }  // namespace snug::methods

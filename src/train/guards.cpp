@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <string_view>
+
+#include "train/rewards/answer_metrics.h"
 
 namespace snug::train {
 namespace {
@@ -60,6 +63,24 @@ std::string zero_text(const Zero& zero, int64_t step, int64_t steps_in_a_row) {
                      zero.advice, switched_off_by(zero.guard));
 }
 
+// A step that no answers were made for changes nothing.
+bool stays_equal(std::span<const NamedMeasure> measures, RunHistory& history) {
+  const auto found = std::ranges::find(measures, kEqualShareName, &NamedMeasure::name);
+  if (found == measures.end()) return false;
+  int64_t& count = history.generations_of_equal_rewards;
+  count = found->value == 1 ? count + 1 : 0;
+  return count >= kEqualGenerations;
+}
+
+std::string equal_text(int64_t step, int64_t generations) {
+  return fmt::format(
+      "step {}: the answers to each prompt were rewarded alike in {} generations in a row, so that "
+      "nothing is learned of them. Look at the answers in samples.jsonl: where none is ever right, "
+      "take easier prompts, a reward for what leads there, or a model that has seen how to answer; "
+      "where all are, there is nothing left to learn; max_resamples asks other prompts. {}",
+      step, generations, switched_off_by(Guard::equal_rewards));
+}
+
 }  // namespace
 
 std::optional<std::string> watch_step(const GuardRules& rules, const StepMetrics& metrics,
@@ -68,6 +89,9 @@ std::optional<std::string> watch_step(const GuardRules& rules, const StepMetrics
   const bool has_no_loss = stays_zero(metrics.loss, metrics.step, history.steps_of_zero_loss);
   const bool has_no_norm = stays_zero(metrics.grad_norm, metrics.step, history.steps_of_zero_norm);
   const bool has_exploded = stays_above_best(rules, metrics.loss, history);
+  const bool has_equal_rewards = stays_equal(metrics.of_data, history);
+  if (has_equal_rewards && rules.has(Guard::equal_rewards))
+    return equal_text(metrics.step, history.generations_of_equal_rewards);
   if (has_no_loss && rules.has(Guard::zero_loss))
     return zero_text(kNoLoss, metrics.step, history.steps_of_zero_loss);
   if (has_no_norm && rules.has(Guard::zero_norm))

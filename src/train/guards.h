@@ -29,6 +29,8 @@ inline constexpr int kGuardExitCode = 4;
 // A loss or norm of 0 in the first step stops a run; later ones only in so many steps in a row,
 // since a batch of records that were learned by heart has such a loss.
 inline constexpr int64_t kZeroSteps = 10;
+// And so many generations of answers without one group that is not rewarded alike.
+inline constexpr int64_t kEqualGenerations = 20;
 // So many evaluations in a row that are worse than at the start; one, if it is the last.
 inline constexpr int64_t kWorseEvaluations = 2;
 // So many updates after the warm-up an adapter has to move.

@@ -35,6 +35,7 @@ bool is_idle(const formats::Recipe& recipe, std::string_view key) {
     return !methods::objective_of(recipe.objective).is_token_mean;
   if (key == "simpo_gamma") return recipe.objective != formats::Objective::simpo;
   if (is_one_of(kOfObjectives, key)) return recipe.objective == formats::Objective::next_token;
+  if (plan::is_key_of_rewards(key)) return !methods::objective_of(recipe.objective).makes_answers;
   constexpr std::array kOfLabels{"desirable_weight", "undesirable_weight"};
   if (is_one_of(kOfLabels, key)) return !methods::objective_of(recipe.objective).is_labelled;
   constexpr std::array kOfFp16{"loss_scale", "initial_scale_power"};

@@ -170,6 +170,17 @@ TEST_F(AnswerRuns, AnswersThatDidNotEndCanBeLeftOut) {
   EXPECT_EQ(masked["grad_norm"], 0);
 }
 
+// As many as the share says, of each micro-batch, or a few more.
+TEST_F(AnswerRuns, OnlyTokensOfDoubtCanBeLearned) {
+  run("some", "max_steps=2 top_entropy_quantile=0.25");
+  for (const Json& line : metrics("some")) {
+    const double tokens = 8 * line["completions/mean_length"].get<double>();
+    EXPECT_NEAR(line["trained_tokens"].get<double>(), tokens / 4, 1 + tokens / 50);
+    EXPECT_GT(line["entropy"], 5) << "a random model of 258 tokens is hardly certain";
+    EXPECT_LT(line["entropy"], 5.553);
+  }
+}
+
 TEST_F(AnswerRuns, AllWeightsAndFourBitsLearnToo) {
   for (const char* how : {"method=full", "method=qlora", "method=lora loss_type=dr_grpo",
                           "importance_sampling_level=sequence advantage=rloo loss_type=bnpo"})
@@ -186,7 +197,7 @@ TEST_F(AnswerRuns, RefusalsSayWhatToDo) {
       {"max_length=8", "leaves none for a prompt"},
       {"lora_dropout=0.1", "set lora_dropout=0"},
       {"method=full beta=0.1", "leave beta out"},
-      {"top_entropy_quantile=0.2", "is not built"},
+      {"top_entropy_quantile=0.2 beta=0.1", "leave one of them out"},
       {"delta=1.1", "above 1 + epsilon_high"},
       {"max_new_tokens=5", "max_completion_length"},
       {"val_set_size=0.5", "snug evaluate asks the trained model"},

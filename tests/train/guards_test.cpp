@@ -43,6 +43,24 @@ GuardRules all_but(Guard guard) {
 
 const GuardRules kAll{.on = formats::kAllGuards};
 
+// Steps between generations do not count, and one group that differs begins anew.
+TEST(Guards, RewardsThatAreAllEqual) {
+  const auto stop_of_shares = [](const GuardRules& rules, double share_at_ten) {
+    runtime::RunHistory history;
+    for (int64_t step = 1; step <= 60; ++step) {
+      const NamedMeasure share{"frac_reward_zero_std", step == 19 ? share_at_ten : 1.0};
+      const auto measures = std::span(&share, step % 2 == 1 ? 1 : 0);
+      const StepMetrics metrics{.step = step, .loss = 0.1, .grad_norm = 1, .of_data = measures};
+      if (const auto what = watch_step(rules, metrics, history)) return Stop{step, *what};
+    }
+    return Stop{};
+  };
+  EXPECT_EQ(stop_of_shares(kAll, 1.0).step, 2 * kEqualGenerations - 1);
+  EXPECT_EQ(stop_of_shares(kAll, 0.5).step, 19 + 2 * kEqualGenerations);
+  EXPECT_TRUE(contains(stop_of_shares(kAll, 1.0).why, "max_resamples"));
+  EXPECT_EQ(stop_of_shares(all_but(Guard::equal_rewards), 1.0).step, 0);
+}
+
 TEST(Guards, ALossOfZero) {
   const auto from = [](int64_t first) {
     return [=](int64_t step) { return step >= first ? 0.0 : 2.0; };

@@ -18,6 +18,7 @@ enum class Guard : uint8_t {
   idle_adapter,      // an adapter whose B is still 0 after the warm-up
   loss_increase,     // the loss stays above max_loss_increase times its best
   worse_evaluation,  // evaluations are worse than the one before the first step
+  equal_rewards,     // all answers to each prompt are rewarded alike
 };
 constexpr auto words_of(Guard /*type*/) {
   return base::words<Guard>({{Guard::not_finite, "not_finite"},
@@ -25,7 +26,8 @@ constexpr auto words_of(Guard /*type*/) {
                              {Guard::zero_norm, "zero_norm"},
                              {Guard::idle_adapter, "idle_adapter"},
                              {Guard::loss_increase, "loss_increase"},
-                             {Guard::worse_evaluation, "worse_evaluation"}});
+                             {Guard::worse_evaluation, "worse_evaluation"},
+                             {Guard::equal_rewards, "equal_rewards"}});
 }
 
 // Some of the guards.
@@ -53,9 +55,9 @@ class GuardSet {
   uint8_t bits_ = 0;
 };
 
-inline constexpr GuardSet kAllGuards{Guard::not_finite,    Guard::zero_loss,
-                                     Guard::zero_norm,     Guard::idle_adapter,
-                                     Guard::loss_increase, Guard::worse_evaluation};
+inline constexpr GuardSet kAllGuards{
+    Guard::not_finite,    Guard::zero_loss,        Guard::zero_norm,    Guard::idle_adapter,
+    Guard::loss_increase, Guard::worse_evaluation, Guard::equal_rewards};
 
 // Those that `guards` names: all, none, NAME, or no_NAME for all others. Throws UserError for
 // another word.

@@ -80,7 +80,8 @@ void add_evaluation_keys(KeyTable& table) {
       .add<&Recipe::guards>(
           "guards", "all",
           "what stops a run that has gone wrong: all, none, or a list of not_finite, zero_loss, "
-          "zero_norm, idle_adapter, loss_increase, worse_evaluation; no_zero_loss is all others "
+          "zero_norm, idle_adapter, loss_increase, worse_evaluation, equal_rewards; no_zero_loss "
+          "is all others "
           "(docs/running.md)")
       .translations({{"true", "all"}, {"false", "none"}})
       .empty_list("none");

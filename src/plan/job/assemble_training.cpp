@@ -16,6 +16,7 @@
 #include "plan/job/training_programs.h"
 #include "plan/spec/generation_spec.h"
 #include "plan/spec/model_notices.h"
+#include "plan/spec/unused_keys.h"
 #include "plan/time/calibration_file.h"
 #include "plan/time/clock.h"
 #include "program/work/target.h"
@@ -287,6 +288,8 @@ Chosen PlannedTraining::chosen() const { return chosen_of(spec, document.recompu
 std::vector<std::string> PlannedTraining::notices() const {
   std::vector<std::string> notices = keys_that_move_nothing(inputs.recipe, job);
   for (std::string& notice : model_notices(inputs.recipe, inputs.model.config))
+    notices.push_back(std::move(notice));
+  for (std::string& notice : unread_sampling_keys(inputs.recipe))
     notices.push_back(std::move(notice));
   return notices;
 }

@@ -39,7 +39,7 @@ bool is_labelled(const Objective& objective) { return objective.is_labelled; }
 
 // A key that only some objectives use, and these objectives.
 struct OwnKey {
-  const char* key;
+  std::string_view key;
   bool (*is_of)(const Objective& objective);
   const char* objectives;
 };
@@ -264,6 +264,11 @@ methods::ObjectiveOptions objective_options(const Recipe& recipe, const Training
           .simpo_gamma = recipe.simpo_gamma,
           .desirable_weight = recipe.desirable_weight,
           .undesirable_weight = recipe.undesirable_weight};
+}
+
+bool is_key_of_rewards(std::string_view key) {
+  const auto own = std::ranges::find(kOwnKeys, key, &OwnKey::key);
+  return own != std::end(kOwnKeys) && own->is_of == makes_answers;
 }
 
 void settle_objective(Recipe& recipe, int64_t max_position) {

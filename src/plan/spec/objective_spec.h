@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "base/token_streams.h"
 #include "formats/recipe/recipe.h"
@@ -26,6 +27,9 @@ int64_t mismatch_batch(const formats::Recipe& recipe);
 // weights.
 methods::ObjectiveOptions objective_options(const formats::Recipe& recipe,
                                             const TrainingSpec& spec);
+
+// Whether only objectives that make answers use the key.
+bool is_key_of_rewards(std::string_view key);
 
 // Sets defaults that depend on the objective. Where the command line chose the objective over the
 // file's, resets the keys that the objective does not use. `max_position`: the model's positions.

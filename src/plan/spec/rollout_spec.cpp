@@ -102,10 +102,11 @@ void check_sampling(const Recipe& recipe, const TrainingSpec& spec) {
 }
 
 void check_loss(const Recipe& recipe) {
-  if (recipe.top_entropy_quantile < 1)
-    recipe.fail("top_entropy_quantile",
-                "is below 1, and choosing tokens by their entropy is not built; leave it out, "
-                "which learns all tokens of an answer");
+  if (recipe.top_entropy_quantile < 1 && recipe.beta > 0)
+    recipe.fail(
+        "top_entropy_quantile",
+        "is below 1, which leaves tokens out of the loss, and beta holds all of them to the "
+        "model as training began; leave one of them out");
   if (recipe.delta > 0 && recipe.delta <= 1 + recipe.epsilon_high)
     recipe.fail("delta", fmt::format("is {}, but it is to be above 1 + epsilon_high = {}, where "
                                      "the ratio is cut already",

@@ -8,6 +8,7 @@
 #include "formats/recipe/optimizer_keys.h"
 #include "formats/recipe/recipe_keys.h"
 #include "formats/recipe/schedule_keys.h"
+#include "methods/objective.h"
 
 namespace snug::plan {
 namespace {
@@ -108,6 +109,18 @@ void refuse_loss_scale_keys(const Recipe& recipe) {
   }
 }
 
+constexpr const char* kSamplingKeys[]{"temperature", "top_k", "top_p", "min_p",
+                                      "repetition_penalty"};
+
+void refuse_sampling_keys(const Recipe& recipe) {
+  if (methods::objective_of(recipe.objective).makes_answers) return;
+  for (const char* key : kSamplingKeys)
+    if (recipe.is_given(key) && !is_in_file(recipe, key) && !has_default(recipe, key))
+      recipe.fail(key,
+                  "is about sampled answers, which training makes with objective=grpo alone; leave "
+                  "it out");
+}
+
 void refuse_offloading_keys(const Recipe& recipe) {
   if (recipe.offload_params || recipe.offload_optimizer != formats::OffloadOptimizer::none) return;
   for (const char* key : {"offload_threshold", "offload_window"})
@@ -128,11 +141,24 @@ void refuse_segments(const Recipe& recipe) {
 
 }  // namespace
 
+std::vector<std::string> unread_sampling_keys(const Recipe& recipe) {
+  std::vector<std::string> notes;
+  if (methods::objective_of(recipe.objective).makes_answers) return notes;
+  for (const char* key : kSamplingKeys)
+    if (is_in_file(recipe, key) && !has_default(recipe, key))
+      notes.push_back(
+          fmt::format("{}'{}': not used in training, where only objective=grpo samples "
+                      "answers",
+                      base::to_string(recipe.given.find(key)->second), key));
+  return notes;
+}
+
 void refuse_unused_keys(const Recipe& recipe) {
   base::Mistakes mistakes;
-  for (const auto refuse : {refuse_adapter, refuse_keys_of_other_methods,
-                            refuse_keys_of_other_optimizers, refuse_keys_of_other_schedules,
-                            refuse_loss_scale_keys, refuse_offloading_keys, refuse_segments})
+  for (const auto refuse :
+       {refuse_adapter, refuse_keys_of_other_methods, refuse_keys_of_other_optimizers,
+        refuse_keys_of_other_schedules, refuse_loss_scale_keys, refuse_sampling_keys,
+        refuse_offloading_keys, refuse_segments})
     mistakes.gather([&] { refuse(recipe); });
   mistakes.throw_if_any();
 }

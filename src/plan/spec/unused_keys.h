@@ -1,6 +1,9 @@
 // Refuses keys that a user set and that a training job would silently ignore.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "formats/recipe/recipe.h"
 
 namespace snug::plan {
@@ -11,5 +14,8 @@ namespace snug::plan {
 // keys for another method are accepted too, except for an adapter, since that would not be trained
 // further.
 void refuse_unused_keys(const formats::Recipe& recipe);
+
+// What to say of keys of sampling in a file, where the job samples nothing.
+std::vector<std::string> unread_sampling_keys(const formats::Recipe& recipe);
 
 }  // namespace snug::plan

@@ -115,6 +115,7 @@ void for_each_field(History& history, Count&& count_field, Number&& number) {
   count_field("steps_above_best", history.steps_above_best);
   count_field("steps_of_zero_loss", history.steps_of_zero_loss);
   count_field("steps_of_zero_norm", history.steps_of_zero_norm);
+  count_field("generations_of_equal_rewards", history.generations_of_equal_rewards);
   number("best_metric", history.best_metric);
   number("best_saved_metric", history.best_saved_metric);
   number("start_evaluation", history.start_evaluation);
@@ -138,7 +139,10 @@ RunHistory history_in(const JsonObject& object) {
   RunHistory history;
   history.ranked_by = object.text("ranked_by");
   for_each_field(
-      history, [&](const char* key, int64_t& value) { value = count(object, key); },
+      history, [&](const char* key, int64_t& value) {
+        // Files that are older than a count do not have it.
+        if (object.has(key)) value = count(object, key);
+      },
       [&](const char* key, std::optional<double>& value) {
         if (object.has(key)) value = object.number(key);
       });

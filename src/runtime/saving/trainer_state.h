@@ -41,6 +41,7 @@ struct RunHistory {
   int64_t steps_above_best = 0;  // in a row, as the next two
   int64_t steps_of_zero_loss = 0;
   int64_t steps_of_zero_norm = 0;
+  int64_t generations_of_equal_rewards = 0;
 
   // Steps of checkpoints that no limit removes.
   std::array<int64_t, 2> kept_checkpoints() const { return {best_checkpoint, sound_checkpoint}; }

@@ -17,6 +17,12 @@ std::span<T> elements_of(const backends::Buffer& buffer) {
 
 }  // namespace
 
+int64_t PackedAnswer::learned_tokens() const {
+  int64_t count = 0;
+  for (size_t i = 0; i < answer->ids.size(); ++i) count += learns(i) ? 1 : 0;
+  return count;
+}
+
 void AnswerBatches::pack(std::vector<PackedAnswer> answers) {
   answers_ = std::move(answers);
   begins_.clear();
@@ -43,7 +49,7 @@ methods::RowCounts AnswerBatches::counts() const {
   methods::RowCounts counts{.groups = std::ssize(answers_)};
   for (const PackedAnswer& packed : answers_) {
     counts.tokens += packed.tokens();
-    if (packed.is_learned) counts.trained_tokens += std::ssize(packed.answer->ids);
+    counts.trained_tokens += packed.learned_tokens();
   }
   return counts;
 }
@@ -101,8 +107,9 @@ void AnswerBatches::load_numbers(program::ProgramName program, int64_t micro) co
     const LearnedAnswer& answer = *packed.answer;
     const auto first = static_cast<std::ptrdiff_t>(begin + packed.prompt.size() - 1);
     advantages[segment++] = static_cast<float>(answer.advantage);
-    if (packed.is_learned)
-      std::fill_n(weights.begin() + first, answer.ids.size(), static_cast<float>(packed.weight));
+    for (size_t i = 0; i < answer.ids.size(); ++i)
+      if (packed.learns(i))
+        weights[static_cast<size_t>(first) + i] = static_cast<float>(packed.weight);
     if (!old.empty()) std::ranges::copy(answer.log_probabilities, old.begin() + first);
     begin += static_cast<size_t>(packed.tokens());
   }

@@ -19,11 +19,16 @@ namespace snug::train {
 struct PackedAnswer {
   std::span<const int32_t> prompt;
   const LearnedAnswer* answer = nullptr;
-  bool is_learned = true;  // or it only takes part in the counts
-  double weight = 0;       // of each of its tokens
+  bool is_learned = true;   // or it only takes part in the counts
+  double weight = 0;        // of each of its tokens
+  float least_entropy = 0;  // tokens below it are not learned
 
   // The last token of the answer predicts nothing.
   int64_t tokens() const { return std::ssize(prompt) + std::ssize(answer->ids) - 1; }
+  bool learns(size_t token) const {
+    return is_learned && (least_entropy <= 0 || answer->entropies[token] >= least_entropy);
+  }
+  int64_t learned_tokens() const;
 };
 
 class AnswerBatches {

@@ -55,7 +55,8 @@ std::vector<NamedMeasure> reward_metrics(const GivenRewards& given, ScaleRewards
   const std::vector<double> sums = weighted_rewards(given.rewards, given.weights);
   metrics.push_back({"reward", mean_of_rewards(sums)});
   metrics.push_back({"reward_std", deviation_of_rewards(sums)});
-  metrics.push_back({"frac_reward_zero_std", share_of_equal_rewards(sums, given.group, scale)});
+  metrics.push_back(
+      {std::string(kEqualShareName), share_of_equal_rewards(sums, given.group, scale)});
   return metrics;
 }
 

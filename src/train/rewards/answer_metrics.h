@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "train/rewards/advantages.h"
@@ -20,6 +21,8 @@ struct GivenRewards {
   std::span<const double> weights{};
   int64_t group = 1;  // answers to one prompt, which lie next to one another
 };
+
+inline constexpr std::string_view kEqualShareName = "frac_reward_zero_std";
 
 // rewards/NAME/mean and rewards/NAME/std of each function; reward, reward_std of the weighted sums;
 // frac_reward_zero_std: the share of the answers whose group (with `scale` batch: all together) has

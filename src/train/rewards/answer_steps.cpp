@@ -12,6 +12,20 @@
 #include "train/rewards/token_weights.h"
 
 namespace snug::train {
+namespace {
+
+// Between the two nearest values in proportion, as torch has it; 0 of none.
+float quantile(std::vector<float> values, double share) {
+  if (values.empty()) return 0;
+  std::ranges::sort(values);
+  const double place = share * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<size_t>(place);
+  const size_t above = std::min(below + 1, values.size() - 1);
+  const double part = place - static_cast<double>(below);
+  return static_cast<float>(values[below] + part * (values[above] - values[below]));
+}
+
+}  // namespace
 
 AnswerSteps::AnswerSteps(const formats::Recipe& recipe, const plan::TrainingSpec& spec,
                          const std::vector<RewardedPrompt>& prompts, text::RowSource& rows,
@@ -144,7 +158,31 @@ void AnswerSteps::pack(int64_t step) {
                                    .per_micro_batch = sizes_.micro_answers,
                                    .max_completion_length = sizes_.completion_tokens});
   for (size_t i = 0; i < answers.size(); ++i) answers[i].weight = weights[i];
+  if (recipe_.top_entropy_quantile < 1)
+    for (size_t first = 0; first < answers.size();
+         first += static_cast<size_t>(sizes_.micro_answers))
+      leave_out_certain(
+          std::span(answers).subspan(first, static_cast<size_t>(sizes_.micro_answers)));
   batches_.pack(std::move(answers));
+}
+
+// As in TRL, that of an update is its share of what the generation has.
+double AnswerSteps::step_tokens() const {
+  int64_t tokens = 0;
+  for (const LearnedAnswer& answer : generation_.answers)
+    if (!recipe_.mask_truncated_completions || answer.ended) tokens += std::ssize(answer.ids);
+  return static_cast<double>(tokens) / static_cast<double>(sizes_.slices());
+}
+
+// Of a micro-batch, as TRL counts them.
+void AnswerSteps::leave_out_certain(std::span<PackedAnswer> answers) const {
+  std::vector<float> entropies;
+  for (const PackedAnswer& each : answers)
+    if (each.is_learned)
+      entropies.insert(entropies.end(), each.answer->entropies.begin(),
+                       each.answer->entropies.end());
+  const float least = quantile(std::move(entropies), 1 - recipe_.top_entropy_quantile);
+  for (PackedAnswer& each : answers) each.least_entropy = least;
 }
 
 std::string AnswerSteps::state(int64_t step) const {
@@ -156,7 +194,8 @@ void AnswerSteps::restore(const std::string& state) {
   generation_ = parse_generation(state);
   const auto is_fitting = [&](const LearnedAnswer& answer) {
     return answer.prompt >= 0 && answer.prompt < std::ssize(prompts_) && !answer.ids.empty() &&
-           answer.ids.size() == answer.log_probabilities.size();
+           answer.ids.size() == answer.log_probabilities.size() &&
+           answer.ids.size() == answer.entropies.size();
   };
   if (generation_.size() != sizes_.answers || !std::ranges::all_of(generation_.answers, is_fitting))
     base::throw_user_error(

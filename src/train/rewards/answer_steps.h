@@ -60,6 +60,9 @@ class AnswerSteps : public StepData {
   // The answers that an update learns from.
   std::vector<int64_t> slice_of(int64_t step) const;
   void pack(int64_t step);
+  double step_tokens() const;
+  // Tokens at which the model was certain are not learned (top_entropy_quantile).
+  void leave_out_certain(std::span<PackedAnswer> answers) const;
 
   const formats::Recipe& recipe_;
   const plan::RolloutSizes sizes_;

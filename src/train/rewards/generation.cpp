@@ -15,6 +15,7 @@ std::string to_json(const Generation& generation) {
     answers.push_back({{"prompt", answer.prompt},
                        {"ids", answer.ids},
                        {"log_probabilities", answer.log_probabilities},
+                       {"entropies", answer.entropies},
                        {"ended", answer.ended},
                        {"advantage", answer.advantage}});
   return json{{"first_step", generation.first_step}, {"answers", std::move(answers)}}.dump();
@@ -30,6 +31,7 @@ Generation parse_generation(std::string_view text) {
       answer.prompt = each.at("prompt");
       each.at("ids").get_to(answer.ids);
       each.at("log_probabilities").get_to(answer.log_probabilities);
+      each.at("entropies").get_to(answer.entropies);
       answer.ended = each.at("ended");
       answer.advantage = each.at("advantage");
       generation.answers.push_back(std::move(answer));

@@ -14,7 +14,8 @@ struct LearnedAnswer {
   std::vector<int32_t> ids;  // what ended it included
   // Of each id, by the model that made it: log_softmax(logits / temperature).
   std::vector<float> log_probabilities{};
-  bool ended = false;  // by itself
+  std::vector<float> entropies{};  // of the distribution that each id was drawn from, in nats
+  bool ended = false;              // by itself
   double advantage = 0;
 };
 

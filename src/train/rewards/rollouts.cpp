@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "base/random.h"
@@ -19,6 +20,16 @@ constexpr size_t kShownAnswers = 8;
 
 // The names of measures that users look at.
 constexpr std::string_view kShownNames[] = {"reward", "completions/mean_length"};
+
+double mean_entropy(std::span<const LearnedAnswer> answers) {
+  double sum = 0;
+  int64_t tokens = 0;
+  for (const LearnedAnswer& answer : answers) {
+    sum = std::accumulate(answer.entropies.begin(), answer.entropies.end(), sum);
+    tokens += std::ssize(answer.entropies);
+  }
+  return sum / static_cast<double>(std::max<int64_t>(1, tokens));
+}
 
 }  // namespace
 
@@ -88,6 +99,7 @@ std::vector<engine::Request> Rollouts::requests_to(std::span<const int64_t> prom
                           .sampling = sampling,
                           .end = end,
                           .log_probabilities = 0,
+                          .entropies = true,
                           .sample = sample});
     }
   }
@@ -205,6 +217,7 @@ void Rollouts::measure(const Rewarded& all, int64_t resampled) {
     ended.push_back(answer.ended);
   }
   std::ranges::move(length_metrics(lengths, ended), std::back_inserter(measures_));
+  measures_.push_back({"entropy", mean_entropy(all.answers)});
   if (spec_.rollouts->resamples > 0)
     measures_.push_back({"resampled_groups", static_cast<double>(resampled)});
   measures_.push_back({"rollout_seconds", times_.prefill_seconds + times_.decode_seconds});

@@ -22,7 +22,7 @@ std::vector<double> token_weights(AnswerLoss loss, const StepAnswers& answers) {
   SNUG_CHECK(per_batch > 0 && learned.size() % per_batch == 0, "{} answers by {} in a micro-batch",
              learned.size(), per_batch);
   const auto count = static_cast<double>(learned.size());
-  const double step_tokens = sum_of(learned);
+  const double step_tokens = answers.step_tokens > 0 ? answers.step_tokens : sum_of(learned);
   std::vector<double> weights(learned.size());
   for (size_t i = 0; i < weights.size(); ++i) {
     switch (loss) {

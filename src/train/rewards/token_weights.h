@@ -15,8 +15,10 @@ using formats::AnswerLoss;
 // The answers of a step, all micro-batches in turn.
 struct StepAnswers {
   std::span<const int64_t> learned{};  // tokens of each answer that are learned, 0: it is masked
-  int64_t per_micro_batch = 1;         // answers
-  int64_t max_completion_length = 1;   // tokens
+  // What dapo divides by; 0: the sum of `learned`.
+  double step_tokens = 0;
+  int64_t per_micro_batch = 1;        // answers
+  int64_t max_completion_length = 1;  // tokens
 };
 
 // (answers): what each learned token of an answer counts. An answer that is masked counts among the
