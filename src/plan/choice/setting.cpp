@@ -5,6 +5,7 @@
 #include <string>
 
 #include "methods/method.h"
+#include "methods/objective.h"
 #include "methods/optimizer.h"
 #include "passes/gradient/recompute.h"
 #include "plan/choice/change.h"
@@ -119,8 +120,10 @@ struct Batch {
 
 std::vector<Batch> batches(const Recipe& recipe) {
   std::vector<Batch> all;
+  // The answers of an update are whole groups.
   if (recipe.is_given("per_device_train_batch_size") ||
-      recipe.is_given("gradient_accumulation_steps")) {
+      recipe.is_given("gradient_accumulation_steps") ||
+      methods::objective_of(recipe.objective).makes_answers) {
     // With auto, gradient_accumulation_steps is the number of rows in a step.
     const int64_t step_rows = std::max<int64_t>(1, recipe.per_device_train_batch_size) *
                               recipe.gradient_accumulation_steps;

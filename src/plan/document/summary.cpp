@@ -172,7 +172,7 @@ std::string rows_text(const PlanDocument& document) {
   const std::string text = fmt::format(
       "{} x {} tokens{}, room for {} document{} in each", document.rows, document.row_tokens,
       of_encoder, document.row_documents, document.row_documents > 1 ? "s" : "");
-  if (document.has_data || document.row_documents == 1) return text;
+  if (document.has_data || document.rollouts || document.row_documents == 1) return text;
   return text + " (no data: assumed; max_segments says otherwise)";
 }
 

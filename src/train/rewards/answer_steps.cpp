@@ -155,6 +155,7 @@ void AnswerSteps::pack(int64_t step) {
   }
   const std::vector<double> weights = token_weights(
       plan::answer_loss(recipe_), {.learned = learned,
+                                   .step_tokens = step_tokens(),
                                    .per_micro_batch = sizes_.micro_answers,
                                    .max_completion_length = sizes_.completion_tokens});
   for (size_t i = 0; i < answers.size(); ++i) answers[i].weight = weights[i];

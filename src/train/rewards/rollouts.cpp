@@ -146,6 +146,7 @@ std::optional<Rollouts::Rewarded> Rollouts::rewarded(std::span<const int64_t> pr
         {.prompt = prompts[i / static_cast<size_t>(spec_.rollouts->group)],
          .ids = std::move(answer.ids),
          .log_probabilities = {answer.log_probabilities.begin(), answer.log_probabilities.end()},
+         .entropies = {answer.entropies.begin(), answer.entropies.end()},
          .ended = answer.finish == engine::Finish::stop});
   }
   judge(all);
