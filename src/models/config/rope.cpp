@@ -172,7 +172,9 @@ std::vector<double> parse_factors(const JsonObject& scaling, const char* key, in
   std::vector<double> factors = scaling.numbers(key);
   if (static_cast<int64_t>(factors.size()) != count)
     scaling.fail(
-        key, fmt::format("holds {} factors; expected head_dim / 2 = {}", factors.size(), count));
+        key, fmt::format("holds {} factors; expected {}, half of the elements of a head that are "
+                         "rotated",
+                         factors.size(), count));
   for (const double factor : factors)
     if (!(factor > 0)) scaling.fail(key, fmt::format("holds {}; factors are above 0", factor));
   return factors;
@@ -190,8 +192,8 @@ void parse_long_scaling(const JsonObject& scaling, const ModelConfig& config, Ro
         fmt::format("is \"{}\", which is not built for this family; it has default and longrope",
                     type));
   rope.scaling = RopeScaling::longrope;
-  rope.short_factors = parse_factors(scaling, "short_factor", config.head_dim / 2);
-  rope.long_factors = parse_factors(scaling, "long_factor", config.head_dim / 2);
+  rope.short_factors = parse_factors(scaling, "short_factor", config.rotary_width() / 2);
+  rope.long_factors = parse_factors(scaling, "long_factor", config.rotary_width() / 2);
   const double factor =
       scaling.number_or("factor", static_cast<double>(config.max_position) /
                                       static_cast<double>(rope.original_max_position));
@@ -290,11 +292,7 @@ RopeConfig parse_longrope(const JsonObject& json, const ModelConfig& config) {
   rope.theta = parse_theta(json, rope.theta);
   // transformers reads this key from the top level, whatever the scaling object says.
   rope.original_max_position = positive_or(json, "original_max_position_embeddings", 4096);
-  refuse_partial(json);
-  if (const auto object = rope_object(json)) {
-    refuse_partial(*object);
-    parse_long_scaling(*object, config, rope);
-  }
+  if (const auto object = rope_object(json)) parse_long_scaling(*object, config, rope);
   return rope;
 }
 

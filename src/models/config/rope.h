@@ -45,7 +45,8 @@ struct LayerRopes {
 LayerRopes parse_layer_ropes(const base::JsonObject& json, double full_theta, double local_theta);
 
 // Parses the rotation of a family that supports the forms default and longrope (Ding et al. 2024),
-// which earlier files call su or yarn. Takes the sizes from `config`.
+// which earlier files call su or yarn. Takes the sizes, and the part of a head that is rotated,
+// from `config`.
 RopeConfig parse_longrope(const base::JsonObject& json, const ModelConfig& config);
 // sqrt(1 + ln(factor) / ln(original)), or 1 where factor = max_position / original is at most 1. It
 // multiplies cosines and sines, to compensate for scores that spread over more keys.
