@@ -224,6 +224,16 @@ void describe_yarn(const RopeConfig& rope, nlohmann::json& scaling) {
   scaling["truncate"] = rope.truncate;
 }
 
+// Adds the tensors of the first table: longrope has two.
+void add_frequencies(const Rotary& rotary, int64_t max_position,
+                     std::vector<FrequencyTensor>& tensors) {
+  for (const int64_t sequence_tokens : {int64_t{0}, max_position}) {
+    std::string name = frequencies_name(rotary, sequence_tokens);
+    if (tensors.empty() || tensors.back().name != name)
+      tensors.push_back({std::move(name), inverse_frequencies(rotary, sequence_tokens)});
+  }
+}
+
 }  // namespace
 
 RopeConfig parse_rope(const JsonObject& json, const RopeKeys& keys) {
@@ -355,15 +365,13 @@ bool reads_rotary(const Stack& stack, base::TokenStream stream, bool local) {
 
 std::vector<FrequencyTensor> frequency_tensors(const ModelConfig& config) {
   const Stack stack = stack_of(config);
-  const Rotary& rotary = stack.rotary;
   std::vector<FrequencyTensor> tensors;
-  if (config.positions != Positions::rotary) return tensors;
-  for (const int64_t sequence_tokens : {int64_t{0}, config.max_position}) {
-    std::string name = frequencies_name(rotary, sequence_tokens);
-    if (tensors.empty() || tensors.back().name != name)
-      tensors.push_back({std::move(name), inverse_frequencies(rotary, sequence_tokens)});
-  }
-  if (stack.local_rotary)
+  const auto is_read = [&](bool local) {
+    return reads_rotary(stack, base::TokenStream::decoder, local) ||
+           (stack.encoder && reads_rotary(stack, base::TokenStream::encoder, local));
+  };
+  if (is_read(false)) add_frequencies(stack.rotary, config.max_position, tensors);
+  if (is_read(true))
     tensors.push_back({local_frequencies_name(), inverse_frequencies(*stack.local_rotary)});
   return tensors;
 }

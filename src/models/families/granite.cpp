@@ -23,7 +23,7 @@ Stack stack(const ModelConfig& config) {
 }
 
 ModelConfig parse(const JsonObject& json) {
-  ModelConfig config = parse_shape(json, {});
+  ModelConfig config = parse_shape(json, {.dropout_keys = {"attention_dropout"}});
   config.rope = parse_rope(json);
   config.attention_bias = json.boolean_or("attention_bias", false);
   config.mlp_bias = json.boolean_or("mlp_bias", false);
