@@ -13,22 +13,25 @@
 #include "models/families/families.h"
 
 namespace snug::models {
-namespace {
 
 using base::JsonObject;
+
+namespace {
 
 constexpr const char* kThetaKey = "rope_theta";
 constexpr const char* kPartialKey = "partial_rotary_factor";
 constexpr const char* kParametersKey = "rope_parameters";
 constexpr const char* kScalingKey = "rope_scaling";
 
-// The object that describes the rotation. Like transformers, prefers rope_scaling over
-// rope_parameters where a file has both. Nothing where the file has neither.
+}  // namespace
+
 std::optional<JsonObject> rope_object(const JsonObject& json) {
   for (const char* key : {kScalingKey, kParametersKey})
     if (json.has(key) && !json.value().at(key).empty()) return json.object(key);
   return std::nullopt;
 }
+
+namespace {
 
 void refuse_partial(const JsonObject& json) {
   if (json.number_or(kPartialKey, 1.0) != 1.0)

@@ -4,6 +4,7 @@
 
 #include <initializer_list>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ struct RopeKeys {
   const char* theta = "rope_theta";  // transformers 4's key for theta
   double absent_theta = 10000.0;     // theta of a file that gives none
 };
+
+// The object that describes the rotation: like transformers, rope_scaling rather than
+// rope_parameters where a file has both. Nothing where it has neither, or an empty one.
+std::optional<base::JsonObject> rope_object(const base::JsonObject& json);
 
 // Reads theta with rope_scaling (transformers 4) or rope_parameters (transformers 5), whose own
 // rope_theta takes precedence. Where a file has both objects, rope_scaling is used, as in

@@ -29,9 +29,9 @@ Stack stack(const ModelConfig& config) {
 // Published files call their scaling dynamic, and give an alpha. It does not depend on the length
 // of the sequence then: theta becomes theta alpha^(d / (d - 2)).
 void settle_alpha(const JsonObject& json, ModelConfig& config) {
-  const auto key = key_present(json, {"rope_scaling", "rope_parameters"});
-  if (config.rope.scaling != RopeScaling::dynamic || !json.object(key).has("alpha")) return;
-  const double alpha = parse_scale(json.object(key), "alpha", 1.0);
+  const auto rope = rope_object(json);
+  if (config.rope.scaling != RopeScaling::dynamic || !rope->has("alpha")) return;
+  const double alpha = parse_scale(*rope, "alpha", 1.0);
   if (config.head_dim <= 2) json.fail("head_dim", "is 2, with which alpha has no meaning");
   const auto width = static_cast<double>(config.head_dim);
   config.rope.theta *= std::pow(alpha, width / (width - 2.0));

@@ -31,14 +31,13 @@ RopeConfig default_rope() {
 }
 
 RopeConfig parse_growing_rope(const JsonObject& json) {
-  const auto key = key_present(json, {"rope_scaling", "rope_parameters"});
-  if (!json.has(key)) return default_rope();
+  const auto object = rope_object(json);
+  if (!object) return default_rope();
   RopeConfig rope = parse_rope(json);
-  const JsonObject object = json.object(key);
-  const double beta = object.number_or("llama_4_scaling_beta", 0.0);
+  const double beta = object->number_or("llama_4_scaling_beta", 0.0);
   if (beta == 0) return rope;
-  rope.query_beta = parse_scale(object, "llama_4_scaling_beta", beta);
-  rope.original_max_position = positive(object, "original_max_position_embeddings");
+  rope.query_beta = parse_scale(*object, "llama_4_scaling_beta", beta);
+  rope.original_max_position = positive(*object, "original_max_position_embeddings");
   return rope;
 }
 

@@ -115,7 +115,7 @@ void target_part_of_whole(const fs::path& folder, const std::string& text_module
   const bool has_head = modules.erase("lm_head") > 0;
   std::string part = text_module;
   for (size_t dot = part.find('.'); dot != std::string::npos; dot = part.find('.', dot + 2))
-    part.insert(dot, "\\");
+    part.insert(dot, 1, '\\');
   config["target_modules"] = fmt::format("{}{}\\.(?:.*\\.)?(?:{})", has_head ? "lm_head|" : "",
                                          part, fmt::join(modules, "|"));
   for (const char* key : {"rank_pattern", "alpha_pattern"}) {
