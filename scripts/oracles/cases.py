@@ -36,6 +36,11 @@ def gemma_norm_in_fp64(self, hidden):
     return (1.0 + self.weight) * hidden * torch.rsqrt(hidden.pow(2).mean(-1, keepdim=True) + self.eps)
 
 
+def layer_norm_in_fp64(self, hidden):
+    centred = hidden - hidden.mean(-1, keepdim=True)
+    return self.weight * centred * torch.rsqrt(centred.pow(2).mean(-1, keepdim=True) + self.variance_epsilon)
+
+
 def softmax_in_its_type(scores, dim, dtype=None):
     """functional.softmax without the rounding to fp32 that eager attention asks for."""
     return torch.softmax(scores, dim)
@@ -50,6 +55,8 @@ def in_fp64(model: PreTrainedModel) -> PreTrainedModel:
         if type(module).__name__.endswith("RMSNorm"):
             in_double = gemma_norm_in_fp64 if type(module).__name__.startswith("Gemma") else norm_in_fp64
             module.forward = in_double.__get__(module)
+        elif type(module).__name__.startswith("Cohere2LayerNorm"):
+            module.forward = layer_norm_in_fp64.__get__(module)
     double.zero_grad()
     return double
 

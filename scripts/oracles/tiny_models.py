@@ -58,6 +58,34 @@ LONGROPE = {
     "long_factor": [1.5, 4.0, 9.0, 24.0],
 }
 
+# Three factors a set: three quarters of a head of 8 are rotated.
+PARTIAL_LONGROPE = {
+    "rope_type": "longrope",
+    "rope_theta": 10000.0,
+    "partial_rotary_factor": 0.75,
+    "short_factor": [1.0, 1.25, 2.0],
+    "long_factor": [1.5, 4.0, 24.0],
+}
+
+# Layers with a window are never scaled; their theta is the default of the class.
+OLMO3_ROPE = {
+    "full_attention": YARN,
+    "sliding_attention": {"rope_type": "default", "rope_theta": 500000.0},
+}
+
+# Yarn as published, and queries that grow three times within 33 tokens.
+GROWING_YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 20.0,
+    "factor": 4.0,
+    "beta_fast": 2.0,
+    "beta_slow": 1.0,
+    "mscale": 1.0,
+    "mscale_all_dim": 1.0,
+    "original_max_position_embeddings": 11,
+    "llama_4_scaling_beta": 0.4,
+}
+
 MODELS = {
     "basic": Spec(
         "every head its own key and value, untied (Llama 1 and 2)",
@@ -284,6 +312,100 @@ MODELS = {
              original_max_position_embeddings=40, pad_token_id=None, tie_word_embeddings=False),
         "phi3",
     ),
+    "granite": Spec(
+        "the embedding, the residual stream, scores and logits scaled, each by a factor of its own, tied (Granite)",
+        701,
+        dict(vocab_size=13, hidden_size=8, intermediate_size=10, num_hidden_layers=1, num_attention_heads=2,
+             num_key_value_heads=1, rms_norm_eps=1e-5, rope_parameters=DEFAULT_ROPE, embedding_multiplier=3.0,
+             residual_multiplier=0.5, attention_multiplier=0.3, logits_scaling=1.6, pad_token_id=None,
+             tie_word_embeddings=True),
+        "granite",
+    ),
+    "smollm3": Spec(
+        "layer 1 is not rotated and has a window of 9, grouped heads, tied (SmolLM3)",
+        702,
+        dict(vocab_size=13, hidden_size=8, intermediate_size=10, num_hidden_layers=2, num_attention_heads=2,
+             num_key_value_heads=1, rms_norm_eps=1e-6, rope_parameters={**DEFAULT_ROPE, "rope_theta": 2000.0},
+             no_rope_layers=[1, 0], use_sliding_window=True, sliding_window=9, pad_token_id=None, tie_word_embeddings=True),
+        "smollm3",
+    ),
+    "olmo3": Spec(
+        "OLMo 2's layers with a window of 9 in layer 0 alone, and yarn in layer 1 alone, untied (OLMo 3)",
+        2903,
+        dict(vocab_size=13, hidden_size=8, intermediate_size=10, num_hidden_layers=2, num_attention_heads=2,
+             num_key_value_heads=1, rms_norm_eps=1e-6, sliding_window=9, rope_parameters=OLMO3_ROPE,
+             layer_types=["sliding_attention", "full_attention"], pad_token_id=None, tie_word_embeddings=False),
+        "olmo3",
+    ),
+    "seed_oss": Spec(
+        "biases on q, k and v, and on o and the mlp too, explicit head_dim, grouped heads, untied (Seed-OSS)",
+        704,
+        dict(vocab_size=13, hidden_size=10, intermediate_size=12, num_hidden_layers=1, num_attention_heads=3,
+             num_key_value_heads=1, head_dim=4, rms_norm_eps=1e-6, rope_parameters=DEFAULT_ROPE,
+             attention_out_bias=True, mlp_bias=True, attention_dropout=0.0, residual_dropout=0.0, pad_token_id=None,
+             tie_word_embeddings=False),
+        "seed_oss",
+    ),
+    "exaone4": Spec(
+        "norms after the blocks and on each head, a window of 9 in layer 0, layer 1 not rotated, untied (EXAONE 4.0)",
+        3005,
+        dict(vocab_size=13, hidden_size=8, intermediate_size=10, num_hidden_layers=2, num_attention_heads=2,
+             num_key_value_heads=1, rms_norm_eps=1e-5, rope_parameters=DEFAULT_ROPE, sliding_window=9,
+             layer_types=["sliding_attention", "full_attention"], pad_token_id=None, tie_word_embeddings=False),
+        "exaone4",
+    ),
+    "glm4": Spec(
+        "neighbours rotated in 4 of 10 elements of a head, four norms, gate and up in one, biases on q, k and v, untied (GLM-4)",
+        706,
+        dict(vocab_size=13, hidden_size=8, intermediate_size=10, num_hidden_layers=1, num_attention_heads=2,
+             num_key_value_heads=1, head_dim=10, rms_norm_eps=1e-5,
+             rope_parameters={**DEFAULT_ROPE, "rope_theta": 30.0, "partial_rotary_factor": 0.45}, attention_bias=True,
+             pad_token_id=None, eos_token_id=2, tie_word_embeddings=False),
+        "glm4",
+    ),
+    "ernie4_5": Spec(
+        "neighbours rotated in whole heads of 6, biases everywhere, grouped heads, tied (ERNIE 4.5)",
+        707,
+        dict(vocab_size=13, hidden_size=8, intermediate_size=10, num_hidden_layers=1, num_attention_heads=4,
+             num_key_value_heads=2, head_dim=6, rms_norm_eps=1e-5, rope_parameters={**DEFAULT_ROPE, "rope_theta": 50.0},
+             use_bias=True, pad_token_id=None, tie_word_embeddings=True),
+        "ernie4_5",
+    ),
+    "cohere2": Spec(
+        "blocks side by side on one layer norm without a bias, a window of 9 in layer 0 whose neighbours are rotated, layer 1 "
+        "not rotated, logits scaled, tied (Command R7B)",
+        708,
+        dict(vocab_size=13, hidden_size=8, intermediate_size=10, num_hidden_layers=2, num_attention_heads=2,
+             num_key_value_heads=1, layer_norm_eps=1e-5, rope_parameters={**DEFAULT_ROPE, "rope_theta": 50.0},
+             sliding_window=9, layer_types=["sliding_attention", "full_attention"], logit_scale=0.4, pad_token_id=None,
+             tie_word_embeddings=True),
+        "cohere2",
+    ),
+    "hunyuan": Spec(
+        "each head of q and k normed after it is rotated, a theta that alpha stretches, biases on q, k, v and o, tied (Hunyuan)",
+        709,
+        dict(vocab_size=13, hidden_size=8, intermediate_size=10, num_hidden_layers=1, num_attention_heads=2,
+             num_key_value_heads=1, head_dim=6, rms_norm_eps=1e-5,
+             rope_parameters={"rope_type": "dynamic", "rope_theta": 10.0, "alpha": 7.0, "factor": 1.0}, attention_bias=True,
+             pad_token_id=None, tie_word_embeddings=True),
+        "hunyuan_v1_dense",
+    ),
+    "ministral3": Spec(
+        "queries that grow after every 11 positions, yarn, explicit head_dim 8, grouped heads, untied (Ministral 3)",
+        710,
+        dict(vocab_size=13, hidden_size=10, intermediate_size=12, num_hidden_layers=1, num_attention_heads=2,
+             num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-5, rope_parameters=GROWING_YARN, pad_token_id=None,
+             tie_word_embeddings=False),
+        "ministral3",
+    ),
+    "phi4_mini": Spec(
+        "longrope on 6 of 8 elements of a head, q, k and v in one tensor, grouped heads, tied (Phi-4-mini)",
+        711,
+        dict(vocab_size=13, hidden_size=16, intermediate_size=10, num_hidden_layers=1, num_attention_heads=2,
+             num_key_value_heads=1, rms_norm_eps=1e-5, rope_parameters=PARTIAL_LONGROPE, max_position_embeddings=128,
+             original_max_position_embeddings=16, pad_token_id=None, tie_word_embeddings=True),
+        "phi3",
+    ),
 }
 
 
@@ -357,8 +479,9 @@ def rope_as_version_4(old: dict) -> None:
     """The keys of rotary embeddings, in place."""
     rope = dict(old.pop("rope_parameters"))
     if "sliding_attention" in rope:
-        old["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
-        old["sliding_window_pattern"] = len(old.pop("layer_types"))  # the last layer alone is without a window
+        if old["model_type"].startswith("gemma"):  # others have one theta, and list their layers
+            old["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
+            old["sliding_window_pattern"] = len(old.pop("layer_types"))  # the last layer alone is without a window
         rope = dict(rope["full_attention"])
     if old["model_type"] == "gpt_neox":  # it has names of its own
         old["rotary_emb_base"] = rope.pop("rope_theta")

@@ -3,7 +3,7 @@
 //   stack    an encoder, if there is one; embedding, layers, final norm, head
 //   encoder  layers that read all of their input, and a final norm
 //   layer    branches, one after another or side by side, each of which adds to the residual stream
-//   branch   x + norm_after(block(norm_before(x))), where either norm may be absent
+//   branch   x + scale * norm_after(block(norm_before(x))), where either norm may be absent
 //   block    attention, an mlp that is gated or plain, or a mixture of gated mlps
 //
 // Every module that has weights is named as in Hugging Face's folders. Modules of a layer are named
@@ -121,14 +121,14 @@ struct AttentionBlock {
   int64_t kv_heads = 0;
   int64_t head_dim = 0;
   Projections query_key_value;
-  // Norms applied before the rotation. A norm whose width is head_dim applies to each head
-  // separately; any other width means all heads of a token at once. Fused projections have no such
-  // norms.
+  // Norms of queries and keys. A norm whose width is head_dim applies to each head separately; any
+  // other width means all heads of a token at once. Fused projections have no such norms.
   std::optional<Norm> query_norm;
   std::optional<Norm> key_norm;
-  float scale = 1.0F;    // factor of the scores
-  float softcap = 0.0F;  // c: a scaled score s becomes c tanh(s / c); 0: no cap
-  int64_t window = 0;    // a query sees this many keys, its own included; 0: all keys up to its own
+  bool normed_after_rotation = false;  // otherwise these norms come before the rotation
+  float scale = 1.0F;                  // factor of the scores
+  float softcap = 0.0F;                // c: a scaled score s becomes c tanh(s / c); 0: no cap
+  int64_t window = 0;  // a query sees this many keys, its own included; 0: all keys up to its own
   // The name in files of the tensor (heads) of sinks: logits that take part in each query's softmax
   // without a value. Empty: there are no sinks.
   std::string sinks;
@@ -204,6 +204,7 @@ struct Branch {
   std::optional<Norm> norm_before;
   Block block;
   std::optional<Norm> norm_after;
+  float scale = 1.0F;  // factor of what the branch adds to the residual stream
 };
 
 struct Layer {
@@ -263,6 +264,10 @@ struct Stack {
   float logit_softcap = 0.0F;  // cap of the logits, as AttentionBlock::softcap
   Rotary rotary;
   std::optional<Rotary> local_rotary;  // a second table, for blocks with local_rotary
+  // The module in which files hold the text model, next to other parts: "model.language_model". The
+  // names here are without it (formats/adapter/adapter_names.h). Empty: the files hold a model of
+  // text alone.
+  std::string text_module;
   // Tensors of a layer that files may hold although they are not weights: "attention.masked_bias".
   std::vector<std::string> ignored;
   // Other names under which files may hold the embedding's table.

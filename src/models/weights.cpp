@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "base/last_part.h"
+#include "formats/adapter/adapter_names.h"
 #include "models/families/families.h"
 #include "models/stored/expert_names.h"
 
@@ -190,6 +191,7 @@ std::string head_weight(const Stack& stack) { return weight_name(stack.head); }
 
 bool is_ignorable(const std::string& name, const Stack& stack) {
   if (name.ends_with(".rotary_emb.inv_freq")) return true;
+  if (!stack.text_module.empty() && formats::is_of_other_part(name)) return true;
   if (std::ranges::count(stack.embedding_copies, name) > 0) return true;
   const auto is_of_layer = [&](const std::string& module) {
     const bool is_of_encoder = stack.encoder && name.starts_with(stack.encoder->prefix + ".");

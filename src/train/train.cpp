@@ -559,9 +559,9 @@ class Run {
   void save_result() {
     take_average();
     if (is_adapted())
-      runtime::save_adapter(result_folder(),
-                            runtime::adapter_config(recipe_, model_.config, planned_->job),
-                            model_.folder, session_.executor(), data_.chat);
+      runtime::save_adapter(
+          result_folder(), runtime::adapter_config(recipe_, model_.config, planned_->job),
+          {model_.folder, model_.config.text_module}, session_.executor(), data_.chat);
     else
       runtime::save_model(result_folder(), model_, session_.executor(), data_.chat);
   }

@@ -148,12 +148,16 @@ void add_rotations(CaseList& list, int64_t tokens, int64_t heads, const RotaryFo
                                        form.width > 0 ? fmt::format(", {} of each", width) : "",
                                        form.interleaved ? ", interleaved" : "");
   if (!views && form.width == 0 && !form.interleaved) {
-    CaseBuilder builder = list.builder();
-    const auto positions = builder.index({tokens}, integers(list.random, tokens, 0, 131071));
-    const auto inverse_frequency = builder.measure({half}, frequencies);
-    const auto table = builder.output_measure({tokens, width});
-    list.add(
-        builder.finish(name, program::RotaryTable{1.25F}, {positions, inverse_frequency}, {table}));
+    const auto drawn = integers(list.random, tokens, 0, 131071);
+    const auto add = [&](const std::string& called, const program::RotaryTable& rotary) {
+      CaseBuilder builder = list.builder();
+      const auto positions = builder.index({tokens}, drawn);
+      const auto inverse_frequency = builder.measure({half}, frequencies);
+      const auto table = builder.output_measure({tokens, width});
+      list.add(builder.finish(called, rotary, {positions, inverse_frequency}, {table}));
+    };
+    add(name, program::RotaryTable{1.25F});
+    add(fmt::format("{}, growing", name), program::RotaryTable{1.25F, 0.1F, 16384});
   }
   for (const bool inverse : {false, true}) {
     CaseBuilder builder = list.builder();

@@ -81,6 +81,18 @@ TEST_F(Reference, rotary_table_holds_cosines_then_sines) {
               {2, 2, 0, 0, 2 * std::cos(3), 2 * std::cos(1.5), 2 * std::sin(3), 2 * std::sin(1.5)});
 }
 
+// With a period of 4: position 3 is in the first, 9 in the third.
+TEST_F(Reference, a_growing_rotary_table_grows_after_each_period) {
+  CaseBuilder b = builder();
+  const auto positions = b.index({2}, {3, 9});
+  const auto frequency = f64(b, {1}, {1.0});
+  const auto table = b.output_measure({2, 2});
+  const double grown = 2 * (1 + 0.5 * std::log(3));
+  expect_near(
+      run(b.finish("", program::RotaryTable{2.0F, 0.5F, 4}, {positions, frequency}, {table}))[0],
+      {2 * std::cos(3), 2 * std::sin(3), grown * std::cos(9), grown * std::sin(9)});
+}
+
 TEST_F(Reference, silu_mul_of_known_numbers) {
   CaseBuilder b = builder();
   const auto gate = f64(b, {1, 3}, {0, std::log(3.0), -1000});

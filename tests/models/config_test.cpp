@@ -108,6 +108,14 @@ TEST(Config, GoldenFoldersParseInBothForms) {
   }
 }
 
+// Every layer of SmolLM3 may be one that does not rotate; then no program reads frequencies.
+TEST(Config, AModelWithoutRotatedLayersHasNoFrequencies) {
+  EXPECT_EQ(
+      tables_of(parse_config(of_family("smollm3", R"(, "no_rope_layers": [0, 1])"), "")).size(), 1);
+  EXPECT_TRUE(
+      tables_of(parse_config(of_family("smollm3", R"(, "no_rope_layers": [0, 0])"), "")).empty());
+}
+
 TEST(Config, RefusesWhatItDoesNotDo) {
   struct Case {
     const char* more;
@@ -221,6 +229,18 @@ TEST(Config, RefusesWhatAFamilyDoesNotDo) {
         Case{"stablelm", R"(, "use_parallel_residual": true)", "use_parallel_residual"},
         Case{"stablelm", R"(, "partial_rotary_factor": 0)", "partial_rotary_factor"},
         Case{"stablelm", R"(, "partial_rotary_factor": 0.4)", "rotates 3 of the 8"},
+        Case{"granite", R"(, "residual_multiplier": 0)", "residual_multiplier"},
+        Case{"granite", R"(, "logits_scaling": -8)", "logits_scaling"},
+        Case{"smollm3", R"(, "no_rope_layers": [1])", "no_rope_layers"},
+        Case{"olmo3", R"(, "sliding_window": null)", "sliding_window"},
+        Case{"cohere2", R"(, "head_dim": 12)", "head_dim"},
+        Case{"cohere2", R"(, "sliding_window": null)", "sliding_window"},
+        Case{"exaone4", R"(, "sliding_window_pattern": "LLLG")", "sliding_window_pattern"},
+        Case{"hunyuan_v1_dense",
+             R"(, "rope_scaling": {"type": "dynamic", "factor": 1.0, "alpha": -2.0})", "alpha"},
+        Case{"ministral3", R"(, "rope_scaling": {"rope_type": "default",
+             "llama_4_scaling_beta": 0.1})",
+             "original_max_position_embeddings"},
         Case{"phi", R"(, "hidden_act": "gelu")", "gelu_new"},
         Case{"phi", R"(, "qk_layernorm": true)", "qk_layernorm"},
         Case{"phi", R"(, "resid_pdrop": 1)", "resid_pdrop"},

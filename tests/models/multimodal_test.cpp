@@ -1,11 +1,15 @@
 // What is said of models that hold a text model next to others.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "models/config/config.h"
+#include "models/config/rope.h"
+#include "models/weights.h"
 
 namespace snug::models {
 namespace {
@@ -25,12 +29,9 @@ TEST(Multimodal, ModelsAreNamedWithTheirTextPart) {
     for (const char* word : words)
       EXPECT_NE(error.find(word), std::string::npos) << word << " in " << error;
   };
-  says(
-      R"({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text"}, "vision_config": {}})",
-      {"'model_type' is \"gemma3\", a multimodal model (with vision_config)",
-       "its text part, \"gemma3_text\" in text_config, is: take it out", "docs/multimodal.md"});
   says(R"({"model_type": "llava", "text_config": {"model_type": "llama"}, "vision_config": {}})",
-       {"\"llama\" in text_config, is: take it out"});
+       {"'model_type' is \"llava\", a multimodal model (with vision_config)",
+        "its text part, \"llama\" in text_config, is: take it out", "docs/multimodal.md"});
   says(R"({"model_type": "internvl_chat", "llm_config": {"model_type": "qwen2"}})",
        {"a multimodal model, which", "\"qwen2\" in llm_config, is: take it out"});
   says(
@@ -42,6 +43,46 @@ TEST(Multimodal, ModelsAreNamedWithTheirTextPart) {
   says(R"({"model_type": "qwen2_vl", "vision_config": {}, "hidden_size": 8})",
        {"\"qwen2_vl\", a multimodal model (with vision_config)", "docs/multimodal.md"});
   says(R"({"model_type": "mamba"})", {"is \"mamba\", which is not built; snug has"});
+}
+
+// As Google publishes Gemma 3 4B: what its class has as a default is left out.
+TEST(Multimodal, TheTextPartIsAModelOfItsOwn) {
+  const ModelConfig config = parse_config(
+      R"({"model_type": "gemma3", "torch_dtype": "bfloat16", "vision_config": {"hidden_size": 1152},
+          "text_config": {"model_type": "gemma3_text", "hidden_size": 2560, "num_hidden_layers": 34,
+            "intermediate_size": 10240, "sliding_window": 1024,
+            "rope_scaling": {"rope_type": "linear", "factor": 8.0}}})",
+      "config.json");
+  ModelConfig expected = preset("gemma-3-4b-pt").value();
+  EXPECT_EQ(config.text_module, "model.language_model");
+  expected.text_module = config.text_module;
+  const auto names_and_sizes = [](const ModelConfig& of) {
+    std::vector<std::string> lines;
+    lines.reserve(weights_of(of).size());
+    for (const Weight& weight : weights_of(of))
+      lines.push_back(fmt::format("{} {}", weight.name, weight.shape.elements()));
+    return lines;
+  };
+  EXPECT_EQ(names_and_sizes(config), names_and_sizes(expected));
+  EXPECT_EQ(config.windows, expected.windows);
+  EXPECT_EQ(inverse_frequencies(config), inverse_frequencies(expected));
+}
+
+// The tie is a key of the whole model, and true where it is absent.
+TEST(Multimodal, TheWholeSaysWhetherTheHeadIsTied) {
+  const auto is_tied = [](const char* more) {
+    return parse_config(
+               fmt::format(
+                   R"({{"model_type": "mistral3"{}, "text_config": {{"model_type": "mistral",
+                   "hidden_size": 8, "num_attention_heads": 2, "num_key_value_heads": 1,
+                   "num_hidden_layers": 1, "intermediate_size": 8, "vocab_size": 16,
+                   "tie_word_embeddings": false}}}})",
+                   more),
+               "config.json")
+        .tied_embeddings;
+  };
+  EXPECT_TRUE(is_tied(""));
+  EXPECT_FALSE(is_tied(R"(, "tie_word_embeddings": false)"));
 }
 
 }  // namespace

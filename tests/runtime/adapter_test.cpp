@@ -202,7 +202,7 @@ TEST(Adapter, SavedFoldersReadBackInEveryType) {
     TemporaryFolder folder;
     folder.write("base/tokenizer.json", "{}");
     folder.write("base/config.json", "{}");
-    save_adapter(folder / "adapter", config_of(run), folder / "base", run.executor(),
+    save_adapter(folder / "adapter", config_of(run), {folder / "base"}, run.executor(),
                  {"{{ 'mine' }}", {5}});
     EXPECT_TRUE(std::filesystem::exists(folder / "adapter/tokenizer.json"));
     EXPECT_EQ(base::read_text_file(folder / "adapter/chat_template.jinja"), "{{ 'mine' }}");

@@ -34,6 +34,17 @@ inline constexpr std::array kGoldenModels{"basic",
                                           "falcon_rw",
                                           "mixtral",
                                           "qwen3_moe",
-                                          "gpt_oss"};
+                                          "gpt_oss",
+                                          "phi4_mini",
+                                          "granite",
+                                          "smollm3",
+                                          "olmo3",
+                                          "seed_oss",
+                                          "exaone4",
+                                          "glm4",
+                                          "hunyuan",
+                                          "ernie4_5",
+                                          "cohere2",
+                                          "ministral3"};
 
 }  // namespace snug::test

@@ -13,14 +13,16 @@ void run(const program::RotaryTable& rotary, const Invocation& invocation) {
   const Floats<T> inverse_frequency(invocation[program::RotaryTable::kInverseFrequency]);
   const Floats<T> table(invocation[program::RotaryTable::kTable]);
   const int64_t half = inverse_frequency.count();
-  for (int64_t t = 0; t < positions.count(); ++t)
+  for (int64_t t = 0; t < positions.count(); ++t) {
+    const auto factor = static_cast<T>(row_factor(rotary, positions[t]));
     for (int64_t i = 0; i < half; ++i) {
       // The angle is a double even if T is float: as a float, an angle of 10^5 would lose five of
       // its seven digits.
       const double angle = positions[t] * static_cast<double>(inverse_frequency[i]);
-      table.set(t, i, static_cast<T>(std::cos(angle)) * static_cast<T>(rotary.factor));
-      table.set(t, half + i, static_cast<T>(std::sin(angle)) * static_cast<T>(rotary.factor));
+      table.set(t, i, static_cast<T>(std::cos(angle)) * factor);
+      table.set(t, half + i, static_cast<T>(std::sin(angle)) * factor);
     }
+  }
 }
 
 template <typename T>

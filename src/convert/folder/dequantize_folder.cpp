@@ -15,12 +15,15 @@
 #include "base/file.h"
 #include "base/finite.h"
 #include "base/seconds_since.h"
+#include "convert/source/stored_values.h"
 #include "formats/adapter/torch_name.h"
 #include "formats/folder/directory_transaction.h"
 #include "formats/folder/hf_folder.h"
 #include "formats/folder/model_writer.h"
+#include "formats/quantization/fp8.h"
 #include "formats/quantization/mxfp4.h"
 #include "models/config/config.h"
+#include "models/config/multimodal.h"
 #include "models/families/families.h"
 #include "models/stored/open_weights.h"
 #include "models/weights.h"
@@ -40,11 +43,13 @@ constexpr const char* kConfigKey = "quantization_config";
 // Copied tensors are read and written in pieces of at most this size.
 constexpr int64_t kCopyBytes = int64_t{4} << 20;
 
-// A tensor of the result: either a stack of experts to decode, or a tensor whose bytes are copied.
+// A tensor of the result: a stack of experts or a linear in FP8 to decode, or a tensor whose bytes
+// are copied.
 struct Converted {
   formats::TensorSpec spec;
   const IndexedTensor* copied = nullptr;
   std::optional<formats::Mxfp4Parts> decoded{};
+  std::optional<formats::Fp8Parts> fp8{};
 
   // Only for a stack of experts.
   int64_t experts() const { return spec.shape[0]; }
@@ -55,21 +60,50 @@ struct Converted {
   int64_t expert_scales_bytes() const { return decoded->scales->info->bytes() / experts(); }
 };
 
+json method_of(const formats::HfFolder& folder) {
+  return folder.config().value(json::json_pointer("/quantization_config/quant_method"), json());
+}
+
 // The config.json of the result.
 json config_without_quantization(const formats::HfFolder& folder) {
   json config = folder.config();
-  const json method = config.value(json::json_pointer("/quantization_config/quant_method"), json());
-  const bool is_mxfp4 = method == "mxfp4";
-  if (!is_mxfp4)
+  const json method = method_of(folder);
+  if (method != "mxfp4" && method != formats::kFp8Method)
     base::throw_user_error(
-        "{}: the folder has no MXFP4 (its config.json has no quantization_config whose "
-        "quant_method "
-        "is mxfp4), which is what snug dequantize reads. NF4 folders are trained as they are",
+        "{}: the folder has no MXFP4 and no FP8 (its config.json has no quantization_config whose "
+        "quant_method is mxfp4 or fp8), which is what snug dequantize reads. NF4 folders are "
+        "trained as they are",
         folder.path().string());
   config.erase(kConfigKey);
   // transformers 5 writes "dtype", earlier ones "torch_dtype"; both read the latter.
   config[config.contains("dtype") ? "dtype" : "torch_dtype"] = formats::torch_name(DType::bf16);
+  if (json* part = models::text_part(config)) {
+    part->erase(kConfigKey);
+    for (const char* key : {"dtype", "torch_dtype"})
+      if (part->contains(key)) (*part)[key] = formats::torch_name(DType::bf16);
+  }
   return config;
+}
+
+// The tensors of a folder in FP8, in the order of its files.
+std::vector<Converted> converted_from_fp8(const TensorIndex& index) {
+  std::vector<Converted> list;
+  list.reserve(index.tensors().size());
+  for (const IndexedTensor& tensor : index.tensors()) {
+    const formats::TensorInfo& info = *tensor.info;
+    if (formats::fp8_linear_of(index, info.name)) continue;
+    Converted result{.spec = {.name = info.name, .dtype = DType::bf16, .shape = info.shape}};
+    result.fp8 = formats::find_fp8(index, info.name);
+    if (!result.fp8) {
+      result.copied = &tensor;
+      if (info.dtype)
+        result.spec.dtype = *info.dtype;
+      else
+        result.spec.other_dtype = info.stored_dtype;
+    }
+    list.push_back(std::move(result));
+  }
+  return list;
 }
 
 void check_copied(const TensorIndex& index, const IndexedTensor& tensor, const Weight& weight) {
@@ -124,15 +158,22 @@ class FolderDequantizer::Impl {
   explicit Impl(const fs::path& path)
       : folder_(path),
         config_(config_without_quantization(folder_)),
-        stack_(
-            models::stack_of(models::parse_config(config_.dump(), folder_.config_path().string()))),
-        index_(models::open_weights(folder_.path(), stack_)),
-        tensors_(converted(index_, stack_)) {
+        is_fp8_(method_of(folder_) == formats::kFp8Method),
+        stack_(is_fp8_ ? models::Stack{}
+                       : models::stack_of(
+                             models::parse_config(config_.dump(), folder_.config_path().string()))),
+        index_(is_fp8_ ? TensorIndex(folder_.path())
+                       : models::open_weights(folder_.path(), stack_)),
+        tensors_(is_fp8_ ? converted_from_fp8(index_) : converted(index_, stack_)) {
     plan_.buffer_bytes = kCopyBytes;
     for (const Converted& tensor : tensors_) {
       plan_.result_bytes += tensor.spec.bytes() + std::ssize(tensor.spec.name) + kHeaderBytes;
-      if (!tensor.decoded) {
+      if (tensor.copied != nullptr) {
         plan_.source_bytes += tensor.copied->info->bytes();
+        continue;
+      }
+      if (tensor.fp8) {
+        plan_linear(tensor);
         continue;
       }
       ++plan_.stacks;
@@ -143,9 +184,10 @@ class FolderDequantizer::Impl {
           std::max(plan_.buffer_bytes, tensor.expert_blocks_bytes() + tensor.expert_scales_bytes() +
                                            tensor.expert_bytes());
     }
-    if (plan_.stacks == 0)
-      base::throw_user_error("{}: config.json says MXFP4, but no expert is stored so",
-                             folder_.path().string());
+    if (plan_.stacks == 0 && plan_.linears == 0)
+      base::throw_user_error("{}: config.json says {}, but no {} is stored so",
+                             folder_.path().string(), is_fp8_ ? "FP8" : "MXFP4",
+                             is_fp8_ ? "linear" : "expert");
   }
 
   const FolderDequantizePlan& plan() const { return plan_; }
@@ -163,6 +205,20 @@ class FolderDequantizer::Impl {
   }
 
  private:
+  void plan_linear(const Converted& linear) {
+    ++plan_.linears;
+    plan_.linear_weights += linear.spec.bytes() / base::size_of(DType::bf16);
+    plan_.source_bytes += linear.fp8->codes->info->bytes() + linear.fp8->scales->info->bytes();
+    const int64_t scales = linear.fp8->scales->info->elements() * int64_t{sizeof(float)};
+    const int64_t row = linear.spec.shape[1] * (1 + base::size_of(DType::bf16));
+    plan_.buffer_bytes = std::max(plan_.buffer_bytes, scales + rows_of_piece(linear) * row);
+  }
+
+  // As many rows as have kCopyBytes codes, or one.
+  static int64_t rows_of_piece(const Converted& linear) {
+    return std::clamp(kCopyBytes / linear.spec.shape[1], int64_t{1}, linear.spec.shape[0]);
+  }
+
   int64_t write_weights(const fs::path& folder) const {
     std::vector<formats::TensorSpec> specs;
     specs.reserve(tensors_.size());
@@ -171,7 +227,9 @@ class FolderDequantizer::Impl {
     std::vector<std::byte> buffer(static_cast<size_t>(plan_.buffer_bytes));
     int64_t bytes = 0;
     for (const Converted& tensor : tensors_)
-      bytes += tensor.decoded ? decode(tensor, buffer, writer) : copy(tensor, buffer, writer);
+      bytes += tensor.fp8       ? decode_linear(tensor, buffer, writer)
+               : tensor.decoded ? decode(tensor, buffer, writer)
+                                : copy(tensor, buffer, writer);
     writer.finish();
     return bytes;
   }
@@ -213,8 +271,47 @@ class FolderDequantizer::Impl {
     return written;
   }
 
+  // Decodes some rows at a time.
+  int64_t decode_linear(const Converted& linear, std::span<std::byte> buffer,
+                        formats::ModelWriter& writer) const {
+    const formats::Fp8Parts& parts = *linear.fp8;
+    const int64_t columns = linear.spec.shape[1];
+    const int64_t piece = rows_of_piece(linear);
+    // The buffer holds the scales, then the values of some rows, then their codes.
+    const std::span scales(reinterpret_cast<float*>(buffer.data()),
+                           static_cast<size_t>(parts.scales->info->elements()));
+    read_values(index_, *parts.scales, 0, scales);
+    auto* const values = reinterpret_cast<BFloat16*>(scales.data() + scales.size());
+    auto* const codes = reinterpret_cast<uint8_t*>(values + piece * columns);
+    const int64_t block_rows = linear.spec.shape[0] / parts.scale_rows;
+    const int64_t block_columns = columns / parts.scale_columns;
+    int64_t written = 0;
+    for (int64_t first = 0; first < linear.spec.shape[0]; first += piece) {
+      const int64_t rows = std::min(piece, linear.spec.shape[0] - first);
+      index_.read_range(*parts.codes, first * columns, rows * columns, codes);
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t block = 0; block < parts.scale_columns; ++block) {
+          const int64_t at = row * columns + block * block_columns;
+          const int64_t scale = (first + row) / block_rows * parts.scale_columns + block;
+          formats::decode_fp8({.codes = codes + at,
+                               .count = block_columns,
+                               .scale = scales[static_cast<size_t>(scale)]},
+                              values + at);
+        }
+      if (base::first_not_finite(DType::bf16, values, rows * columns))
+        base::throw_user_error(
+            "{}: '{}' has a value that is not finite in bf16. Is the file whole? Download or copy "
+            "it again",
+            index_.path_of(*parts.codes).string(), linear.spec.name);
+      written +=
+          writer.write(linear.spec.name, values, rows * columns * base::size_of(DType::bf16));
+    }
+    return written;
+  }
+
   formats::HfFolder folder_;
   json config_;
+  bool is_fp8_;
   models::Stack stack_;
   TensorIndex index_;
   std::vector<Converted> tensors_;

@@ -177,6 +177,12 @@ class FolderQuantizer::Impl {
   models::ModelConfig checked_config() const {
     check_unquantised(folder_, folder_.weights());
     models::ModelConfig config = models::find_model(folder_.path().string()).config;
+    if (!config.text_module.empty())
+      base::throw_user_error(
+          "{}: this is a multimodal model, of which only the text part could be quantised; train "
+          "the folder as it is with method=qlora, or read it with load_in_4bit=true, which "
+          "quantise that part while it is read",
+          folder_.path().string());
     if (options_.head && config.tied_embeddings)
       base::throw_user_error(
           "{}: load_head_in_4bit is true, but the model's head is its embedding, which stays in 16 "

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "formats/adapter/torch_name.h"
+#include "formats/quantization/fp8.h"
 
 #include <nlohmann/json.hpp>
 
@@ -17,6 +18,10 @@ constexpr std::string_view kAdvice =
     "snug reads bitsandbytes' NF4 alone. Use the model's folder in 16 bits; snug quantize makes an "
     "NF4 folder of it";
 constexpr std::string_view kMxfp4Method = "mxfp4";
+constexpr std::string_view kFp8Advice =
+    "snug trains linears in 16 bits, or quantises them to NF4 while it reads them. 'snug "
+    "dequantize "
+    "model=FOLDER output_dir=FOLDER' makes a folder in bf16 of it; give that";
 constexpr std::string_view kMxfp4Advice =
     "snug trains experts in 16 bits. 'snug dequantize model=FOLDER output_dir=FOLDER' makes a "
     "folder in bf16 of it; give that";
@@ -33,6 +38,8 @@ void check_method(const base::JsonObject& json) {
   const std::string method = json.text_or("quant_method", std::string(kMethod));
   if (method == kMxfp4Method)
     json.fail("quant_method", fmt::format("is \"{}\"; {}", method, kMxfp4Advice));
+  if (method == kFp8Method)
+    json.fail("quant_method", fmt::format("is \"{}\"; {}", method, kFp8Advice));
   if (method != kMethod) json.fail("quant_method", fmt::format("is \"{}\"; {}", method, kAdvice));
   if (json.boolean_or("load_in_8bit", false) || json.boolean_or("_load_in_8bit", false))
     json.fail("load_in_8bit", fmt::format("is true; {}", kAdvice));

@@ -35,18 +35,28 @@ int64_t file_width(const nlohmann::json& config) {
   return 2;
 }
 
+// The object that describes the text model.
+const nlohmann::json* part_of(const ModelConfig& config, const nlohmann::json& json) {
+  return config.text_module.empty() ? &json : text_part(json);
+}
+
+[[noreturn]] void refuse_type(const base::JsonObject& json, const std::string& type) {
+  const std::string multimodal = describe_multimodal(json);
+  if (!multimodal.empty()) json.fail("model_type", fmt::format("is \"{}\", {}", type, multimodal));
+  json.fail("model_type",
+            fmt::format("is \"{}\", which is not built; snug has {}", type, family_names()));
+}
+
 ModelConfig parse_config_object(const base::JsonObject& json) {
   const std::string type = json.text("model_type");
   const Family* family = find_family(type);
-  const std::string multimodal = family == nullptr ? describe_multimodal(json) : "";
-  if (!multimodal.empty()) json.fail("model_type", fmt::format("is \"{}\", {}", type, multimodal));
-  if (family == nullptr)
-    json.fail("model_type",
-              fmt::format("is \"{}\", which is not built; snug has {}", type, family_names()));
-  ModelConfig config = family->parse(json);
+  std::optional<ModelConfig> part = family == nullptr ? parse_whole_model(json) : std::nullopt;
+  if (family == nullptr && !part) refuse_type(json, type);
+  ModelConfig config = part ? std::move(*part) : family->parse(json);
   if (const auto quantised = formats::parse_quantization_config(json.value(), json.file()))
     config.stored = StoredNf4{.double_quant = quantised->double_quant};
-  config.file_width = file_width(json.value());
+  const nlohmann::json* text = part_of(config, json.value());
+  config.file_width = std::max(file_width(json.value()), file_width(*text));
   return config;
 }
 
@@ -137,7 +147,7 @@ ModelSource find_model(const std::string& name_or_folder) {
         folder.string(), formats::advice_on_model_folder(folder));
   const auto json = base::read_json_file(path);
   ModelConfig config = parse_config_object(base::JsonObject(json, path.string()));
-  say_unknown_keys(path, unknown_keys(json));
+  say_unknown_keys(path, unknown_keys(*part_of(config, json)));
   config.stored = stored_nf4(folder, config);
   if (has_head_of_its_own(folder, config)) {
     config.tied_embeddings = false;

@@ -59,7 +59,10 @@ struct ModelConfig {
   RopeConfig rope;
   std::optional<RopeConfig> local_rope;  // of layers with a window, if they differ
   double partial_rotary_factor = 1.0;    // rotated part of a head's elements, from the first on
-  bool attention_bias = false;           // as in config.json
+  std::vector<int64_t>
+      unrotated_layers;                // layers whose queries and keys are not rotated, ascending
+  bool attention_bias = false;         // as in config.json
+  bool attention_output_bias = false;  // for families that have it apart from the former
   bool mlp_bias = false;
   // The window of each layer: a query sees this many keys, its own included; 0: all keys up to its
   // own. Empty: 0 in all layers.
@@ -92,9 +95,16 @@ struct ModelConfig {
   double gate_limit = 0;              // swiglu_limit and swiglu_alpha, for a clamped gate
   double gate_alpha = 0;
   double query_scalar = 0;         // query_pre_attn_scalar
+  double attention_scale = 0;      // the factor of attention scores; 0: 1 / sqrt(head_dim)
+  double embedding_scale = 1.0;    // the factor of the embedding's rows
+  double residual_scale = 1.0;     // the factor of what each block adds to the residual stream
+  double logit_scale = 1.0;        // the factor of the logits
   float attention_softcap = 0.0F;  // 0: no cap
   float logit_softcap = 0.0F;
   bool tied_embeddings = false;
+  // Where the text model is a part of a model with encoders of images or sound, the module in which
+  // it lies (Stack::text_module).
+  std::string text_module;
   // Set where an adapter brings tables of its own (plan/spec/adapter_tables.h): whether the head
   // becomes a tensor separate from the embedding, although the model's files hold the embedding
   // only; and the names of weights that are read only from the adapter's files.

@@ -56,6 +56,12 @@ void refuse_unbuilt(const JsonObject& json, const ModelConfig& config, const Def
       json.fail(key, "is present; this family has no mixtures of experts here");
 }
 
+// The fallback is for an absent key; 0: the key must be given.
+int64_t positive_with(const JsonObject& json, std::string_view key, int64_t fallback,
+                      int64_t most) {
+  return fallback == 0 ? positive(json, key, most) : positive_or(json, key, fallback, most);
+}
+
 int64_t widest_window(const ModelConfig& config) {
   const auto& windows = config.windows;
   return windows.empty() ? 0 : *std::max_element(windows.begin(), windows.end());
@@ -70,6 +76,13 @@ std::string_view key_present(const JsonObject& json, std::initializer_list<std::
 }
 
 double as_written(float value) { return std::stod(fmt::format("{}", value)); }
+
+double parse_scale(const JsonObject& json, std::string_view key, double absent) {
+  const double scale = json.number_or(key, absent);
+  if (!(scale > 0) || !std::isnormal(static_cast<float>(scale)))
+    json.fail(key, fmt::format("is {}; expected a number above 0 that fp32 has", scale));
+  return scale;
+}
 
 void require_plain_heads(const JsonObject& json, const ModelConfig& config) {
   const std::string& family = config.model_type;
@@ -92,7 +105,7 @@ ModelConfig parse_shape(const JsonObject& json, const Defaults& defaults) {
   const SizeKeys& keys = defaults.keys;
   config.hidden_size = positive(json, keys.hidden, kMaxHidden);
   config.num_layers = positive(json, keys.layers, kMaxLayers);
-  config.num_heads = positive(json, keys.heads, kMaxHeads);
+  config.num_heads = positive_with(json, keys.heads, defaults.heads, kMaxHeads);
   // A missing key means the class's default; null means as many as there are heads.
   const bool given = json.value().contains("num_key_value_heads");
   const int64_t kv_heads = given || defaults.kv_heads == 0 ? config.num_heads : defaults.kv_heads;
@@ -107,7 +120,7 @@ ModelConfig parse_shape(const JsonObject& json, const Defaults& defaults) {
   config.intermediate_size =
       intermediate == 0 ? positive(json, keys.intermediate, kMaxIntermediate)
                         : positive_or(json, keys.intermediate, intermediate, kMaxIntermediate);
-  config.vocab_size = positive(json, "vocab_size", kMaxVocabulary);
+  config.vocab_size = positive_with(json, "vocab_size", defaults.vocab_size, kMaxVocabulary);
   config.max_position = positive_or(json, keys.max_position, defaults.max_position);
   config.positions = defaults.positions;
   const std::string_view epsilon_key = defaults.norm_epsilon_key;
@@ -158,6 +171,11 @@ void set_window_pattern(ModelConfig& config, int64_t window, int64_t pattern) {
   set_window(config, window);
   for (int64_t layer = pattern - 1; layer < config.num_layers; layer += pattern)
     config.windows[static_cast<size_t>(layer)] = 0;
+}
+
+void leave_full_layers_unrotated(ModelConfig& config) {
+  for (int64_t layer = 0; layer < config.num_layers; ++layer)
+    if (config.window_of(layer) == 0) config.unrotated_layers.push_back(layer);
 }
 
 void describe_window(const ModelConfig& config, nlohmann::json& json) {

@@ -24,6 +24,8 @@ struct SizeKeys {
 // The meaning of absent keys, which differs between transformers' configuration classes.
 struct Defaults {
   SizeKeys keys{};
+  int64_t heads = 0;                // 0: the number must be given
+  int64_t vocab_size = 0;           // 0: the size must be given
   int64_t kv_heads = 0;             // 0: as many as heads
   int64_t head_dim = 0;             // 0: hidden_size / heads
   int64_t intermediate_factor = 0;  // times hidden_size; 0: the size must be given
@@ -55,6 +57,9 @@ std::string_view key_present(const base::JsonObject& json,
 // The double with the shortest decimal form that rounds to this float: 1e-05, not 9.99999975e-06.
 double as_written(float value);
 
+// A factor above 0 that fp32 has; `absent` where there is no such key. Throws UserError otherwise.
+double parse_scale(const base::JsonObject& json, std::string_view key, double absent);
+
 // Throws UserError where the file sets grouped-query heads, or a head width other than hidden_size
 // / heads. For families whose transformers code supports neither, so such a file describes another
 // model.
@@ -76,6 +81,8 @@ void set_window(ModelConfig& config, int64_t window);
 // Sets the window for all layers except every `pattern`-th.
 void set_window_pattern(ModelConfig& config, int64_t window, int64_t pattern);
 void describe_window(const ModelConfig& config, nlohmann::json& json);
+// For families whose layers without a window are not rotated.
+void leave_full_layers_unrotated(ModelConfig& config);
 
 // The window of each layer, from the key layer_types, which has a word for each layer:
 // "sliding_attention" means `window`, "full_attention" means 0 (no window). Throws UserError for

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -15,6 +16,15 @@ namespace {
 // The keys under which different classes put the config of the text part.
 constexpr std::array<std::string_view, 4> kTextParts = {"text_config", "llm_config",
                                                         "language_config", "thinker_config"};
+
+// Models whose text part is trained where it lies, and the module that holds it in transformers'
+// class.
+struct WholeModel {
+  std::string_view model_type;
+  std::string_view text_module;
+};
+constexpr std::array kWholeModels{WholeModel{"gemma3", "model.language_model"},
+                                  WholeModel{"mistral3", "model.language_model"}};
 
 bool is_object(const nlohmann::json& json, std::string_view key) {
   const auto found = json.find(key);
@@ -47,6 +57,21 @@ std::string describe_text_part(std::string_view key, const std::string& type) {
 }
 
 }  // namespace
+
+std::optional<ModelConfig> parse_whole_model(const base::JsonObject& json) {
+  const std::string type = json.text("model_type");
+  const auto* const whole = std::ranges::find(kWholeModels, type, &WholeModel::model_type);
+  if (whole == kWholeModels.end() || !json.has("text_config")) return std::nullopt;
+  const base::JsonObject text = json.object("text_config");
+  const Family* family = find_family(text.text("model_type"));
+  if (family == nullptr) return std::nullopt;
+  ModelConfig config = family->parse(text);
+  config.text_module = whole->text_module;
+  // The key of the whole model decides, and is true where it is absent; a head in the files that
+  // differs from the embedding is used all the same.
+  config.tied_embeddings = json.boolean_or("tie_word_embeddings", true);
+  return config;
+}
 
 const nlohmann::json* text_part(const nlohmann::json& config) {
   for (const std::string_view key : kTextParts) {

@@ -13,22 +13,25 @@
 #include "models/families/families.h"
 
 namespace snug::models {
-namespace {
 
 using base::JsonObject;
+
+namespace {
 
 constexpr const char* kThetaKey = "rope_theta";
 constexpr const char* kPartialKey = "partial_rotary_factor";
 constexpr const char* kParametersKey = "rope_parameters";
 constexpr const char* kScalingKey = "rope_scaling";
 
-// The object that describes the rotation. Like transformers, prefers rope_scaling over
-// rope_parameters where a file has both. Nothing where the file has neither.
+}  // namespace
+
 std::optional<JsonObject> rope_object(const JsonObject& json) {
   for (const char* key : {kScalingKey, kParametersKey})
     if (json.has(key) && !json.value().at(key).empty()) return json.object(key);
   return std::nullopt;
 }
+
+namespace {
 
 void refuse_partial(const JsonObject& json) {
   if (json.number_or(kPartialKey, 1.0) != 1.0)
@@ -172,7 +175,9 @@ std::vector<double> parse_factors(const JsonObject& scaling, const char* key, in
   std::vector<double> factors = scaling.numbers(key);
   if (static_cast<int64_t>(factors.size()) != count)
     scaling.fail(
-        key, fmt::format("holds {} factors; expected head_dim / 2 = {}", factors.size(), count));
+        key, fmt::format("holds {} factors; expected {}, half of the elements of a head that are "
+                         "rotated",
+                         factors.size(), count));
   for (const double factor : factors)
     if (!(factor > 0)) scaling.fail(key, fmt::format("holds {}; factors are above 0", factor));
   return factors;
@@ -190,8 +195,8 @@ void parse_long_scaling(const JsonObject& scaling, const ModelConfig& config, Ro
         fmt::format("is \"{}\", which is not built for this family; it has default and longrope",
                     type));
   rope.scaling = RopeScaling::longrope;
-  rope.short_factors = parse_factors(scaling, "short_factor", config.head_dim / 2);
-  rope.long_factors = parse_factors(scaling, "long_factor", config.head_dim / 2);
+  rope.short_factors = parse_factors(scaling, "short_factor", config.rotary_width() / 2);
+  rope.long_factors = parse_factors(scaling, "long_factor", config.rotary_width() / 2);
   const double factor =
       scaling.number_or("factor", static_cast<double>(config.max_position) /
                                       static_cast<double>(rope.original_max_position));
@@ -220,6 +225,16 @@ void describe_yarn(const RopeConfig& rope, nlohmann::json& scaling) {
   scaling["beta_fast"] = rope.beta_fast;
   scaling["beta_slow"] = rope.beta_slow;
   scaling["truncate"] = rope.truncate;
+}
+
+// Adds the tensors of the first table: longrope has two.
+void add_frequencies(const Rotary& rotary, int64_t max_position,
+                     std::vector<FrequencyTensor>& tensors) {
+  for (const int64_t sequence_tokens : {int64_t{0}, max_position}) {
+    std::string name = frequencies_name(rotary, sequence_tokens);
+    if (tensors.empty() || tensors.back().name != name)
+      tensors.push_back({std::move(name), inverse_frequencies(rotary, sequence_tokens)});
+  }
 }
 
 }  // namespace
@@ -290,11 +305,7 @@ RopeConfig parse_longrope(const JsonObject& json, const ModelConfig& config) {
   rope.theta = parse_theta(json, rope.theta);
   // transformers reads this key from the top level, whatever the scaling object says.
   rope.original_max_position = positive_or(json, "original_max_position_embeddings", 4096);
-  refuse_partial(json);
-  if (const auto object = rope_object(json)) {
-    refuse_partial(*object);
-    parse_long_scaling(*object, config, rope);
-  }
+  if (const auto object = rope_object(json)) parse_long_scaling(*object, config, rope);
   return rope;
 }
 
@@ -357,15 +368,13 @@ bool reads_rotary(const Stack& stack, base::TokenStream stream, bool local) {
 
 std::vector<FrequencyTensor> frequency_tensors(const ModelConfig& config) {
   const Stack stack = stack_of(config);
-  const Rotary& rotary = stack.rotary;
   std::vector<FrequencyTensor> tensors;
-  if (config.positions != Positions::rotary) return tensors;
-  for (const int64_t sequence_tokens : {int64_t{0}, config.max_position}) {
-    std::string name = frequencies_name(rotary, sequence_tokens);
-    if (tensors.empty() || tensors.back().name != name)
-      tensors.push_back({std::move(name), inverse_frequencies(rotary, sequence_tokens)});
-  }
-  if (stack.local_rotary)
+  const auto is_read = [&](bool local) {
+    return reads_rotary(stack, base::TokenStream::decoder, local) ||
+           (stack.encoder && reads_rotary(stack, base::TokenStream::encoder, local));
+  };
+  if (is_read(false)) add_frequencies(stack.rotary, config.max_position, tensors);
+  if (is_read(true))
     tensors.push_back({local_frequencies_name(), inverse_frequencies(*stack.local_rotary)});
   return tensors;
 }

@@ -4,6 +4,7 @@
 
 #include <initializer_list>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ struct RopeKeys {
   const char* theta = "rope_theta";  // transformers 4's key for theta
   double absent_theta = 10000.0;     // theta of a file that gives none
 };
+
+// The object that describes the rotation: like transformers, rope_scaling rather than
+// rope_parameters where a file has both. Nothing where it has neither, or an empty one.
+std::optional<base::JsonObject> rope_object(const base::JsonObject& json);
 
 // Reads theta with rope_scaling (transformers 4) or rope_parameters (transformers 5), whose own
 // rope_theta takes precedence. Where a file has both objects, rope_scaling is used, as in
@@ -45,7 +50,8 @@ struct LayerRopes {
 LayerRopes parse_layer_ropes(const base::JsonObject& json, double full_theta, double local_theta);
 
 // Parses the rotation of a family that supports the forms default and longrope (Ding et al. 2024),
-// which earlier files call su or yarn. Takes the sizes from `config`.
+// which earlier files call su or yarn. Takes the sizes, and the part of a head that is rotated,
+// from `config`.
 RopeConfig parse_longrope(const base::JsonObject& json, const ModelConfig& config);
 // sqrt(1 + ln(factor) / ln(original)), or 1 where factor = max_position / original is at most 1. It
 // multiplies cosines and sines, to compensate for scores that spread over more keys.

@@ -45,6 +45,9 @@ struct RopeConfig {
   std::vector<double> short_factors;
   std::vector<double> long_factors;
   double attention_factor = 1.0;  // factor of the rotary table: scores grow by its square
+  // Queries at position p are multiplied by 1 + query_beta ln(1 + floor(p /
+  // original_max_position)).
+  double query_beta = 0;
 
   bool uses_long_factors(int64_t sequence_tokens) const {
     return scaling == RopeScaling::longrope && sequence_tokens > original_max_position;

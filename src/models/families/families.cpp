@@ -12,10 +12,11 @@
 namespace snug::models {
 namespace {
 
-constexpr std::array kFamilies{&kLlama, &kMistral, &kQwen2,  &kQwen3,    &kPhi3,     &kOlmo2,
-                               &kGemma, &kGemma2,  &kGemma3, &kStablelm, &kPhi,      &kGptNeox,
-                               &kGpt2,  &kBloom,   &kFalcon, &kMixtral,  &kQwen3Moe, &kGptOss,
-                               &kT5,    &kMt5,     &kCodeT5p};
+constexpr std::array kFamilies{
+    &kLlama,    &kMistral,  &kQwen2,   &kQwen3,      &kPhi3,    &kOlmo2,   &kGemma,   &kGemma2,
+    &kGemma3,   &kStablelm, &kPhi,     &kGptNeox,    &kGpt2,    &kBloom,   &kFalcon,  &kMixtral,
+    &kQwen3Moe, &kGptOss,   &kT5,      &kMt5,        &kCodeT5p, &kCohere2, &kErnie45, &kExaone4,
+    &kGlm4,     &kGranite,  &kHunyuan, &kMinistral3, &kOlmo3,   &kSeedOss, &kSmolLm3};
 
 const Family& family_of(const ModelConfig& config) {
   const Family* family = find_family(config.model_type);
@@ -43,6 +44,7 @@ std::string family_names() {
 Stack stack_of(const ModelConfig& config) {
   Stack stack = family_of(config).stack(config);
   stack.head_from_embedding = config.head_from_embedding;
+  stack.text_module = config.text_module;
   return stack;
 }
 

@@ -1,6 +1,6 @@
-// The gemma3_text family (Gemma 3 of 270M and 1B): Gemma 2's layers without soft caps of the
-// scores, with norms of queries and keys, and with a window in five of six layers, which have other
-// rotary frequencies.
+// The gemma3_text family (Gemma 3 of 270M and 1B, and the text part of 4B to 27B): Gemma 2's layers
+// without soft caps of the scores, with norms of queries and keys, and with a window in five of six
+// layers, which have other rotary frequencies.
 #include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -26,7 +26,7 @@ Stack stack(const ModelConfig& config) {
 }
 
 ModelConfig parse(const JsonObject& json) {
-  ModelConfig config = parse_gemma_shape(json, 131072);
+  ModelConfig config = parse_gemma_shape(json, 131072, {.heads = 8, .vocab_size = 262208});
   auto [full, local] = parse_layer_ropes(json, 1e6, kLocalTheta);
   config.rope = std::move(full);
   config.local_rope = std::move(local);
@@ -51,8 +51,25 @@ void published(ModelConfig& config) {
   set_window_pattern(config, 512, 6);
 }
 
+// The text part of the models that read images too.
+void larger(ModelConfig& config) {
+  published(config);
+  set_window_pattern(config, 1024, 6);
+  config.rope.scaling = RopeScaling::linear;
+  config.rope.factor = 8.0;
+}
+
+void largest(ModelConfig& config) {
+  larger(config);
+  config.query_scalar = 168;
+}
+
 constexpr std::array kPresets{
+    Preset{"gemma-3-12b-pt", 3840, 48, 16, 8, 256, 15360, 262208, 131072, 1e-6F, 1e6, true, larger},
     Preset{"gemma-3-1b-pt", 1152, 26, 4, 1, 256, 6912, 262144, 32768, 1e-6F, 1e6, true, published},
+    Preset{"gemma-3-27b-pt", 5376, 62, 32, 16, 128, 21504, 262208, 131072, 1e-6F, 1e6, true,
+           largest},
+    Preset{"gemma-3-4b-pt", 2560, 34, 8, 4, 256, 10240, 262208, 131072, 1e-6F, 1e6, true, larger},
     Preset{"gemma-3-270m", 640, 18, 4, 1, 256, 2048, 262144, 32768, 1e-6F, 1e6, true, published},
 };
 

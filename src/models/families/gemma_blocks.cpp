@@ -45,8 +45,11 @@ Layer sandwich_layer(const ModelConfig& config, AttentionBlock attention) {
             .norm_after = gemma_norm(config, "post_feedforward_layernorm")}}};
 }
 
-ModelConfig parse_gemma_shape(const base::JsonObject& json, int64_t max_position) {
-  ModelConfig config = parse_shape(json, {.kv_heads = 4,
+ModelConfig parse_gemma_shape(const base::JsonObject& json, int64_t max_position,
+                              const GemmaSizes& absent) {
+  ModelConfig config = parse_shape(json, {.heads = absent.heads,
+                                          .vocab_size = absent.vocab_size,
+                                          .kv_heads = 4,
                                           .head_dim = 256,
                                           .max_position = max_position,
                                           .tied_embeddings = true,

@@ -37,8 +37,14 @@ Stack gemma_decoder(const ModelConfig& config, const auto& layer) {
 }
 
 // Parses the keys that Gemma 2 and 3 share: the shape, hidden_activation, attention_bias,
-// query_pre_attn_scalar.
-ModelConfig parse_gemma_shape(const base::JsonObject& json, int64_t max_position);
+// query_pre_attn_scalar. `absent`: sizes where the file gives none, which it may leave out only
+// where one is above 0.
+struct GemmaSizes {
+  int64_t heads = 0;
+  int64_t vocab_size = 0;
+};
+ModelConfig parse_gemma_shape(const base::JsonObject& json, int64_t max_position,
+                              const GemmaSizes& absent = {});
 void describe_gemma_shape(const ModelConfig& config, nlohmann::json& json);
 
 // Parses a soft cap; null means 0, no cap.

@@ -1,5 +1,6 @@
 #include "models/families/llama_blocks.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -29,9 +30,12 @@ AttentionBlock attention(const ModelConfig& config, int64_t layer, AttentionBias
   block.query_key_value.parts = {{"self_attn.q_proj", queries, hidden, bias},
                                  {"self_attn.k_proj", keys, hidden, bias},
                                  {"self_attn.v_proj", keys, hidden, bias}};
-  block.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.head_dim)));
+  block.scale = static_cast<float>(config.attention_scale > 0
+                                       ? config.attention_scale
+                                       : 1.0 / std::sqrt(static_cast<double>(config.head_dim)));
   block.window = config.window_of(layer);
-  block.rotated = config.positions == Positions::rotary;
+  block.rotated = config.positions == Positions::rotary &&
+                  !std::ranges::binary_search(config.unrotated_layers, layer);
   block.local_rotary = config.local_rope && block.window > 0;
   block.output = {"self_attn.o_proj", hidden, queries, biases.output};
   return block;
@@ -54,8 +58,14 @@ Mlp plain_mlp(const ModelConfig& config, const MlpNames& names, Activation activ
 }
 
 Layer pre_norm_layer(const ModelConfig& config, AttentionBlock attention, Block mlp) {
-  return {{{rms_norm(config, "input_layernorm"), std::move(attention), {}},
-           {rms_norm(config, "post_attention_layernorm"), std::move(mlp), {}}}};
+  const auto scale = static_cast<float>(config.residual_scale);
+  return {{{rms_norm(config, "input_layernorm"), std::move(attention), {}, scale},
+           {rms_norm(config, "post_attention_layernorm"), std::move(mlp), {}, scale}}};
+}
+
+Layer post_norm_layer(const ModelConfig& config, AttentionBlock attention, Block mlp) {
+  return {{{{}, std::move(attention), rms_norm(config, "post_attention_layernorm")},
+           {{}, std::move(mlp), rms_norm(config, "post_feedforward_layernorm")}}};
 }
 
 Stack decoder_without_layers(const ModelConfig& config) {
@@ -63,9 +73,11 @@ Stack decoder_without_layers(const ModelConfig& config) {
   stack.hidden_size = config.hidden_size;
   stack.vocab_size = config.vocab_size;
   stack.embedding = "model.embed_tokens";
+  stack.embedding_scale = config.embedding_scale;
   stack.prefix = "model.layers";
   stack.final_norm = rms_norm(config, "model.norm");
   stack.head = "lm_head";
+  stack.head_scale = config.logit_scale;
   stack.tied_head = config.tied_embeddings;
   stack.rotary = {config.rotary_width(), config.rope};
   if (config.local_rope) stack.local_rotary = {config.rotary_width(), *config.local_rope};

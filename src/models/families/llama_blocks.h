@@ -39,6 +39,10 @@ Mlp plain_mlp(const ModelConfig& config, const MlpNames& names, Activation activ
 // post_attention_layernorm before the mlp.
 Layer pre_norm_layer(const ModelConfig& config, AttentionBlock attention, Block mlp);
 
+// Branches with a norm after each block instead: post_attention_layernorm after attention,
+// post_feedforward_layernorm after the mlp.
+Layer post_norm_layer(const ModelConfig& config, AttentionBlock attention, Block mlp);
+
 // A decoder with model.embed_tokens, model.norm and lm_head, but no layers.
 Stack decoder_without_layers(const ModelConfig& config);
 

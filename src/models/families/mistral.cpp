@@ -1,5 +1,5 @@
 // The mistral family (Jiang et al. 2023): Mistral 7B v0.1, with a sliding window in every layer,
-// and v0.2 and v0.3, without windows.
+// and v0.2 and v0.3 and Mistral Small 3, without windows.
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -37,6 +37,7 @@ constexpr std::array kPresets{
            window_4096},
     Preset{"mistral-7b-v0.2", 4096, 32, 32, 8, 128, 14336, 32000, 32768, 1e-5F, 1e6, false},
     Preset{"mistral-7b-v0.3", 4096, 32, 32, 8, 128, 14336, 32768, 32768, 1e-5F, 1e6, false},
+    Preset{"mistral-small-24b-2501", 5120, 40, 32, 8, 128, 32768, 131072, 32768, 1e-5F, 1e8, false},
 };
 
 }  // namespace

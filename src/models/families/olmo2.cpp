@@ -18,12 +18,7 @@ Layer layer_of(const ModelConfig& config, int64_t layer) {
   AttentionBlock normed = attention(config, layer, {bias, bias});
   normed.query_norm = rms_norm(config, "self_attn.q_norm", normed.heads * normed.head_dim);
   normed.key_norm = rms_norm(config, "self_attn.k_norm", normed.kv_heads * normed.head_dim);
-  return {{{.norm_before = {},
-            .block = std::move(normed),
-            .norm_after = rms_norm(config, "post_attention_layernorm")},
-           {.norm_before = {},
-            .block = gated_mlp(config),
-            .norm_after = rms_norm(config, "post_feedforward_layernorm")}}};
+  return post_norm_layer(config, std::move(normed), gated_mlp(config));
 }
 
 Stack stack(const ModelConfig& config) {

@@ -1,8 +1,10 @@
-// The phi3 family: Phi-3 mini and medium. One tensor holds q, k and v, and one holds gate and up;
-// every layer may have a sliding window; positions are rotated as in llama or, in the 128k models,
-// by longrope.
+// The phi3 family: Phi-3 mini and medium, Phi-4, Phi-4-mini. One tensor holds q, k and v, and one
+// holds gate and up; every layer may have a sliding window; positions are rotated as in llama or,
+// in the 128k models, by longrope; Phi-4-mini rotates three quarters of each head.
 #include <array>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <vector>
 
 #include "models/config/config_keys.h"
 #include "models/config/rope.h"
@@ -26,6 +28,7 @@ Stack stack(const ModelConfig& config) {
 
 ModelConfig parse(const JsonObject& json) {
   ModelConfig config = parse_shape(json, {.max_position = 4096, .norm_epsilon = 1e-5});
+  config.partial_rotary_factor = parse_partial_rotary(json, config.head_dim, 1.0);
   config.rope = parse_longrope(json, config);
   set_window(config, parse_window(json, 0));
   return config;
@@ -33,6 +36,7 @@ ModelConfig parse(const JsonObject& json) {
 
 void describe(const ModelConfig& config, nlohmann::json& json) {
   describe_window(config, json);
+  json["partial_rotary_factor"] = config.partial_rotary_factor;
   json["original_max_position_embeddings"] = config.rope.scaling == RopeScaling::longrope
                                                  ? config.rope.original_max_position
                                                  : config.max_position;
@@ -52,15 +56,35 @@ constexpr std::array kPhi3MiniLong{
     59.290005, 59.770004, 59.920006, 61.190006,  61.960007, 62.500008, 63.370007, 63.480007,
     63.480007, 63.660007, 63.850006, 64.08001,   64.76001,  64.80001,  64.81001,  64.81001};
 
-void longrope(ModelConfig& config) {
+// The same of Phi-4-mini, which divides no frequency of short sequences: 48 = 3/4 head_dim / 2.
+constexpr std::array kPhi4MiniLong{
+    1.0,         1.118320672, 1.250641126, 1.398617824, 1.564103225, 1.74916897,  1.956131817,
+    2.187582649, 2.446418898, 2.735880826, 3.059592084, 3.421605075, 3.826451687, 4.279200023,
+    4.785517845, 5.351743533, 5.984965424, 6.693110555, 7.485043894, 8.370679318, 9.36110372,
+    10.4687158,  11.70738129, 13.09260651, 14.64173252, 16.37415215, 18.31155283, 20.47818807,
+    22.90118105, 25.61086418, 28.64115884, 32.03,       32.1,        32.13,       32.23,
+    32.6,        32.61,       32.64,       32.66,       32.7,        32.71,       32.93,
+    32.97,       33.28,       33.49,       33.5,        44.16,       47.77};
+
+// Sets longrope with these factors, which were trained on sequences of 4096 tokens.
+void longrope(ModelConfig& config, std::span<const double> short_factors,
+              std::span<const double> long_factors) {
   set_window(config, 262144);
   RopeConfig& rope = config.rope;
   rope.scaling = RopeScaling::longrope;
   rope.original_max_position = 4096;
-  rope.short_factors.assign(kPhi3MiniShort.begin(), kPhi3MiniShort.end());
-  rope.long_factors.assign(kPhi3MiniLong.begin(), kPhi3MiniLong.end());
+  rope.short_factors.assign(short_factors.begin(), short_factors.end());
+  rope.long_factors.assign(long_factors.begin(), long_factors.end());
   const double factor = static_cast<double>(config.max_position) / 4096.0;
   rope.attention_factor = longrope_attention_factor(factor, rope.original_max_position);
+}
+
+void phi_3_mini_128k(ModelConfig& config) { longrope(config, kPhi3MiniShort, kPhi3MiniLong); }
+
+void phi_4_mini(ModelConfig& config) {
+  config.partial_rotary_factor = 0.75;
+  const std::vector<double> undivided(kPhi4MiniLong.size(), 1.0);
+  longrope(config, undivided, kPhi4MiniLong);
 }
 
 void window_2047(ModelConfig& config) { set_window(config, 2047); }
@@ -69,9 +93,11 @@ constexpr std::array kPresets{
     Preset{"phi-3-medium-4k", 5120, 40, 40, 10, 128, 17920, 32064, 4096, 1e-5F, 1e4, false,
            window_2047},
     Preset{"phi-3-mini-128k", 3072, 32, 32, 32, 96, 8192, 32064, 131072, 1e-5F, 1e4, false,
-           longrope},
+           phi_3_mini_128k},
     Preset{"phi-3-mini-4k", 3072, 32, 32, 32, 96, 8192, 32064, 4096, 1e-5F, 1e4, false,
            window_2047},
+    Preset{"phi-4", 5120, 40, 40, 10, 128, 17920, 100352, 16384, 1e-5F, 25e4, false},
+    Preset{"phi-4-mini", 3072, 32, 24, 8, 128, 8192, 200064, 131072, 1e-5F, 1e4, true, phi_4_mini},
 };
 
 }  // namespace

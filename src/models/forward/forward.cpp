@@ -202,10 +202,14 @@ class Forward : ForwardBuilder {
     std::vector<TensorId> heads = projections.is_fused()
                                       ? copy_heads(linear(x, projections.whole(), "qkv"), attention)
                                       : project(x, projections, {"q", "k", "v"});
-    heads[0] = normed_heads(heads[0], attention.query_norm, attention, "q");
-    heads[1] = normed_heads(heads[1], attention.key_norm, attention, "k");
-    heads[0] = rope(heads[0], attention, "q_rope", {stream_});
+    const auto norm_both = [&] {
+      heads[0] = normed_heads(heads[0], attention.query_norm, attention, "q");
+      heads[1] = normed_heads(heads[1], attention.key_norm, attention, "k");
+    };
+    if (!attention.normed_after_rotation) norm_both();
+    heads[0] = rope(heads[0], attention, "q_rope", {.stream = stream_, .are_queries = true});
     heads[1] = rope(heads[1], attention, "k_rope", {stream_});
+    if (attention.normed_after_rotation) norm_both();
     return heads;
   }
 
@@ -344,6 +348,13 @@ class Forward : ForwardBuilder {
     return attention != nullptr && attention->reads_encoder ? "cross_" : "";
   }
 
+  TensorId scaled(TensorId x, float factor, const std::string& name) {
+    if (factor == 1.0F) return x;
+    const TensorId y = activation(name + "_output.scaled", columns(x));
+    builder_.emit(Scale{.factor = factor}, {x}, {y});
+    return y;
+  }
+
   // Emits all branches of the current layer and returns the residual stream after them, the next
   // layer's input.
   TensorId add_branches(const TensorId input) {
@@ -358,7 +369,8 @@ class Forward : ForwardBuilder {
         normed = norm_if(branch.norm_before, layer.parallel ? input : stream, name + "_norm");
       const TensorId result =
           std::visit([&](const auto& block) { return output_of(block, normed); }, branch.block);
-      const TensorId output = norm_if(branch.norm_after, result, name + "_output_norm");
+      const TensorId output =
+          scaled(norm_if(branch.norm_after, result, name + "_output_norm"), branch.scale, name);
       const TensorId sum = i + 1 == layer.branches.size() ? residual_stream(layer_ + 1)
                                                           : activation("middle", hidden_size());
       builder_.emit(Add{}, {stream, output}, {sum});

@@ -113,6 +113,7 @@ class ForwardBuilder {
   struct Rotated {
     base::TokenStream stream = base::TokenStream::decoder;
     int64_t heads = 0;
+    bool are_queries = false;  // alone, so that their table may be another than that of the keys
   };
   TensorId rope(TensorId x, const AttentionBlock& by, const char* name, const Rotated& rows);
 
@@ -155,6 +156,8 @@ class ForwardBuilder {
   std::array<TensorId, 2> frequencies_{program::kNone, program::kNone};
   std::array<std::array<TensorId, 2>, 2> rotary_tables_{
       {{program::kNone, program::kNone}, {program::kNone, program::kNone}}};
+  // The decoder's first table for queries, where these grow with their positions.
+  TensorId query_table_ = program::kNone;
   TensorId apply(TensorId x, const Linear& by, std::array<TensorId, 2> weight_and_bias,
                  std::string_view name);
   std::vector<TensorId> balanced_;  // counts and sums for each layer with experts

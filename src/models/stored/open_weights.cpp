@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/adapter/adapter_names.h"
 #include "formats/adapter/renamed_modules.h"
 #include "models/weights.h"
 
@@ -12,6 +13,11 @@ namespace {
 
 using formats::IndexedTensor;
 using formats::TensorIndex;
+
+// The name without the module that holds the text model; the names of other parts stay.
+std::string name_of_text_model(const std::string& name) {
+  return formats::is_of_other_part(name) ? name : formats::plain_module(name);
+}
 
 void add_optional_prefix(TensorIndex& index, const Stack& stack) {
   const std::string& prefix = stack.optional_prefix;
@@ -38,6 +44,8 @@ void settle_name(TensorIndex& index, const std::string& own,
 
 TensorIndex open_weights(const std::filesystem::path& folder, const Stack& stack) {
   TensorIndex index(folder);
+  if (!stack.text_module.empty())
+    index.rename([](const std::string& name) { return name_of_text_model(name); });
   add_optional_prefix(index, stack);
   for (const std::string& own : {head_weight(stack), bias_name(stack.head)})
     settle_name(index, own, formats::names_of(own));

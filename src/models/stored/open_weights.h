@@ -8,6 +8,7 @@
 
 namespace snug::models {
 
+// Names of a text model that lies within another one are listed without the module that holds it.
 // If no name in the files begins with the stack's optional prefix, all tensors except the head's
 // are listed with the prefix added. If files hold the head or the embedding only under another
 // name, it is listed under its own: other names are the one that transformers gives the head, and

@@ -1,12 +1,24 @@
 #include "runtime/saving/adapter.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/backend.h"
 #include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/last_part.h"
+#include "formats/adapter/adapter_folder.h"
+#include "formats/adapter/adapter_names.h"
 #include "formats/adapter/peft_adapter.h"
 #include "formats/folder/hf_folder.h"
 #include "formats/recipe/recipe.h"
@@ -49,6 +61,70 @@ std::vector<FilePart> table_parts(const TensorIndex& index, const program::Tenso
   if (source == nullptr) source = formats::find_table(index, options.head + ".weight");
   if (source == nullptr) return {};
   return {{.source = source}};
+}
+
+formats::TensorChecksums write_adapter_tensors(const fs::path& folder, Executor& executor,
+                                               const std::function<void(Saved&)>& complete) {
+  executor.backend().synchronise();
+  SNUG_CHECK(!plan::adapter_tensors(executor.job()).empty(), "the job has no adapter to save");
+  Saved saved = saved_by(program::ProgramName::save, FileSet::adapter, executor);
+  complete(saved);
+  // One file only, since PEFT reads no more.
+  return write_tensors(folder, stem_of(FileSet::adapter), saved, executor,
+                       std::numeric_limits<int64_t>::max());
+}
+
+// The names of the text model's own modules begin with this part, for which the whole has
+// text_module.
+constexpr std::string_view kTextModel = "model.";
+
+// The name that a module of the text model, or of its head, has in the whole.
+std::string name_in_whole(std::string_view module, const std::string& text_module) {
+  if (!module.starts_with(kTextModel)) return std::string(module);
+  return fmt::format("{}.{}", text_module, module.substr(kTextModel.size()));
+}
+
+void name_as_in_whole(Saved& saved, const std::string& text_module) {
+  const std::string_view prefix = formats::kAdapterPrefix;
+  for (SavedTensor& tensor : saved.tensors)
+    if (tensor.name.starts_with(prefix))
+      tensor.name = fmt::format(
+          "{}{}", prefix,
+          name_in_whole(std::string_view(tensor.name).substr(prefix.size()), text_module));
+}
+
+// The last parts of the names of the modules that have an A, sorted.
+std::set<std::string> adapted_modules(const plan::Job& job) {
+  std::set<std::string> modules;
+  for (const program::Tensor& tensor : plan::adapter_tensors(job))
+    if (const auto module =
+            formats::adapted_module(formats::adapter_key(program::original_name(tensor.name))))
+      modules.insert(base::last_part(*module));
+  return modules;
+}
+
+// Makes target_modules of the adapter's config a pattern that matches modules of the text part
+// alone, since other parts have modules of the same names, and gives the modules that have ranks or
+// scales of their own the names of the whole.
+void target_part_of_whole(const fs::path& folder, const std::string& text_module,
+                          const plan::Job& job) {
+  const fs::path path = folder / formats::kAdapterConfigName;
+  nlohmann::json config = base::read_json_file(path);
+  std::set<std::string> modules = adapted_modules(job);
+  if (modules.empty()) return;
+  const bool has_head = modules.erase("lm_head") > 0;
+  std::string part = text_module;
+  for (size_t dot = part.find('.'); dot != std::string::npos; dot = part.find('.', dot + 2))
+    part.insert(dot, 1, '\\');
+  config["target_modules"] = fmt::format("{}{}\\.(?:.*\\.)?(?:{})", has_head ? "lm_head|" : "",
+                                         part, fmt::join(modules, "|"));
+  for (const char* key : {"rank_pattern", "alpha_pattern"}) {
+    nlohmann::json named = nlohmann::json::object();
+    for (const auto& [module, value] : config[key].items())
+      named[name_in_whole(module, text_module)] = value;
+    config[key] = std::move(named);
+  }
+  base::write_file_atomically(path, config.dump(2) + "\n");
 }
 
 }  // namespace
@@ -104,16 +180,21 @@ formats::AdapterConfig adapter_config(const formats::Recipe& recipe,
 }
 
 void save_adapter(const fs::path& folder, const formats::AdapterConfig& config,
-                  const fs::path& base_folder, Executor& executor,
-                  const formats::TrainedChat& chat) {
+                  const AdaptedModel& base, Executor& executor, const formats::TrainedChat& chat) {
+  const auto put_into_whole = [&](Saved& saved) {
+    if (!base.text_module.empty()) name_as_in_whole(saved, base.text_module);
+  };
+  const auto write_config = [&](const fs::path& staging) {
+    write_adapter_config(staging, config, base.folder, chat);
+    if (!base.text_module.empty()) target_part_of_whole(staging, base.text_module, executor.job());
+  };
   const FolderWriter writer{.write_alone =
                                 [&](const fs::path& staging) {
-                                  write_adapter_files(staging, config, base_folder, executor, chat);
+                                  write_adapter_tensors(staging, executor, put_into_whole);
+                                  write_config(staging);
                                 },
-                            .write_config =
-                                [&](const fs::path& staging) {
-                                  write_adapter_config(staging, config, base_folder, chat);
-                                }};
+                            .write_config = write_config,
+                            .complete = put_into_whole};
   // One file only, since PEFT reads no more.
   save_folder(folder, FileSet::adapter, std::numeric_limits<int64_t>::max(), writer, executor);
 }
@@ -130,13 +211,8 @@ formats::TensorChecksums write_adapter_files(const fs::path& folder,
                                              const formats::AdapterConfig& config,
                                              const fs::path& base_folder, Executor& executor,
                                              const formats::TrainedChat& chat) {
-  executor.backend().synchronise();
-  SNUG_CHECK(!plan::adapter_tensors(executor.job()).empty(), "the job has no adapter to save");
-  const std::string stem = stem_of(FileSet::adapter);
-  Saved saved = saved_by(program::ProgramName::save, FileSet::adapter, executor);
-  // One file only, since PEFT reads no more.
   formats::TensorChecksums checksums =
-      write_tensors(folder, stem, saved, executor, std::numeric_limits<int64_t>::max());
+      write_adapter_tensors(folder, executor, [](Saved& /*saved*/) {});
   write_adapter_config(folder, config, base_folder, chat);
   return checksums;
 }

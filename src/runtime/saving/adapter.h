@@ -49,13 +49,20 @@ void write_adapter_config(const std::filesystem::path& folder, const formats::Ad
                           const std::filesystem::path& base_folder,
                           const formats::TrainedChat& chat = {});
 
+// The model that an adapter belongs to.
+struct AdaptedModel {
+  std::filesystem::path folder{};  // empty: none, of a built-in shape
+  std::string text_module{};       // as in ModelConfig
+};
+
 // Writes `folder` as a PEFT folder, atomically and by all ranks if there are several, replacing an
-// existing one; the companion files (tokenizer, ...) of `base_folder` are copied unless it is
-// empty. Tensors are saved as fp32 from the master where there is one, else in their own type; both
-// are exact. The files are read back and compared before the folder appears. Throws UserError when
-// the disk is full, or a value is not finite.
+// existing one; the companion files (tokenizer, ...) of the base's folder are copied if it has one.
+// The adapter of a text model within another one has the names of the whole, and its config targets
+// that part alone. Tensors are saved as fp32 from the master where there is one, else in their own
+// type; both are exact. The files are read back and compared before the folder appears. Throws
+// UserError when the disk is full, or a value is not finite.
 void save_adapter(const std::filesystem::path& folder, const formats::AdapterConfig& config,
-                  const std::filesystem::path& base_folder, Executor& executor,
+                  const AdaptedModel& base, Executor& executor,
                   const formats::TrainedChat& chat = {});
 
 // Does the work of save_adapter in an existing folder, without a transaction of its own; returns

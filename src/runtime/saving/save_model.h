@@ -13,14 +13,17 @@
 namespace snug::runtime {
 
 // Writes `folder` atomically, by all ranks if there are several, replacing an existing one.
-// config.json is the source's with the element type updated; for a preset it is generated. `chat`
-// is what the run adds to the companion files. The files are read back and compared before the
+// config.json is the source's with the element type updated; for a preset it is generated. A text
+// model that lies within another one is written back into it: its tensors have the names of the
+// source's files, whose other tensors are copied. `chat` is what the run adds to the companion
+// files. The files are read back and compared before the
 // folder appears. Throws UserError when the disk is full, or a weight is not finite.
 void save_model(const std::filesystem::path& folder, const models::ModelSource& source,
                 Executor& executor, const formats::TrainedChat& chat = {});
 
-// Does the work of save_model in an existing folder, without a transaction of its own; returns the
-// checksums of the tensors as they were written.
+// Writes the same into an existing folder, without a transaction of its own, but of a text model
+// within another one its own tensors alone; returns the checksums of the tensors as they were
+// written.
 formats::TensorChecksums write_model_files(const std::filesystem::path& folder,
                                            const models::ModelSource& source, Executor& executor,
                                            const formats::TrainedChat& chat = {});

@@ -126,11 +126,39 @@ void note_read_back(Saved& saved, const Executor& executor) {
   check_performed(*executor.job().find(saved.program), saved.traces, saved.asked);
 }
 
+// Of a tensor that is copied, whose element type may be one that no program has.
+formats::TensorSpec spec_of(const formats::TensorInfo& info) {
+  formats::TensorSpec spec{.name = info.name, .shape = info.shape};
+  if (info.dtype)
+    spec.dtype = *info.dtype;
+  else
+    spec.other_dtype = info.stored_dtype;
+  return spec;
+}
+
 std::vector<formats::TensorSpec> specs_of(const Saved& saved) {
   std::vector<formats::TensorSpec> specs;
+  specs.reserve(saved.tensors.size() + saved.others.size());
   for (const SavedTensor& tensor : saved.tensors)
     specs.push_back({tensor.name, tensor.buffer.dtype, dims_of(tensor.shape)});
+  for (const formats::IndexedTensor* other : saved.others) specs.push_back(spec_of(*other->info));
   return specs;
+}
+
+// Calls put(name, first byte, data, bytes) for all of the tensors that are copied, in pieces of the
+// program's staging slot.
+template <typename Put>
+void copy_others(const Saved& saved, Executor& executor, Put&& put) {
+  if (saved.others.empty()) return;
+  std::byte* slot = executor.tensor(saved.program, program::staging_slot_name(0)).data;
+  for (const formats::IndexedTensor* other : saved.others) {
+    const int64_t total = other->info->bytes();
+    for (int64_t done = 0; done < total; done += plan::kSlotBytes) {
+      const int64_t piece = std::min(total - done, plan::kSlotBytes);
+      saved.others_in->read_range(*other, done, piece, slot);
+      put(other->info->name, done, slot, piece);
+    }
+  }
 }
 
 formats::TensorSpec flat_spec(const SavedTensor& tensor) {
@@ -202,6 +230,9 @@ formats::TensorChecksums write_tensors(const fs::path& folder, const std::string
                 checksums[tensor.name].push_back(base::checksum(piece.data, piece.bytes()));
                 return writer.write(tensor.name, piece.data, piece.bytes());
               });
+  copy_others(saved, executor,
+              [&](const std::string& name, int64_t /*first*/, const std::byte* data,
+                  int64_t bytes) { writer.write(name, data, bytes); });
   writer.finish();
   read_back(folder, stem, saved, executor);
   note_read_back(saved, executor);
@@ -247,6 +278,10 @@ void write_together(const fs::path& folder, const std::string& stem, Saved& save
                   const int64_t begin = tensor.buffer.first * base::size_of(piece.dtype);
                   return writer.write(tensor.name, begin + first, piece.data, piece.bytes());
                 });
+    if (is_first)
+      copy_others(saved, executor,
+                  [&](const std::string& name, int64_t first, const std::byte* data,
+                      int64_t bytes) { writer.write(name, first, data, bytes); });
     writer.sync();
   });
   on_all_ranks(mesh, [&] {
@@ -287,6 +322,7 @@ void save_folder(const fs::path& folder, FileSet files, int64_t max_shard_bytes,
         from_first_rank(mesh, transaction ? transaction->staging().string() : "");
     executor.backend().synchronise();
     Saved saved = saved_by(program::ProgramName::save, files, executor);
+    if (writer.complete) writer.complete(saved);
     write_together(staging, stem_of(files), saved, executor, max_shard_bytes);
   }
   on_all_ranks(mesh, [&] {

@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "formats/folder/checksums.h"
 #include "formats/folder/directory_transaction.h"
 #include "formats/folder/model_writer.h"
+#include "formats/folder/tensor_index.h"
 #include "runtime/execution/executor.h"
 #include "runtime/storage/file_names.h"
 
@@ -39,6 +41,9 @@ struct Saved {
   std::vector<backends::Trace> traces;  // one per operation: what was written to files
   std::vector<int64_t> asked;           // per operation: bytes that this rank must write
   std::vector<int64_t> compared;        // per operation: bytes that were read back
+  // Tensors that the program does not write, which are copied as they are from other files.
+  std::shared_ptr<const formats::TensorIndex> others_in{};
+  std::vector<const formats::IndexedTensor*> others{};
 };
 // The tensors that the program's `write` operations save. Where several ranks hold a replica's
 // tensors, each writes its part of sharded or padded tensors, and the first rank writes all others
@@ -84,6 +89,8 @@ void read_back(const std::filesystem::path& folder, const std::string& stem, Sav
 struct FolderWriter {
   std::function<void(const std::filesystem::path&)> write_alone;   // all of it
   std::function<void(const std::filesystem::path&)> write_config;  // what is no tensor
+  // Names tensors as the folder has them, and adds others; may be empty.
+  std::function<void(Saved&)> complete{};
   formats::DirectoryTransaction::Parent parent = formats::DirectoryTransaction::Parent::create;
 };
 

@@ -25,10 +25,11 @@ void run(const program::RotaryTable& rotary, const Invocation& invocation, CpuCo
   parallel_ranges(table.rows, kRowsPerTask, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       auto* row = reinterpret_cast<float*>(table.at(t));
+      const auto factor = static_cast<float>(row_factor(rotary, positions[t]));
       for (int64_t i = 0; i < half; ++i) {
         const double angle = static_cast<double>(positions[t]) * static_cast<double>(frequency[i]);
-        row[i] = static_cast<float>(std::cos(angle)) * rotary.factor;
-        row[half + i] = static_cast<float>(std::sin(angle)) * rotary.factor;
+        row[i] = static_cast<float>(std::cos(angle)) * factor;
+        row[half + i] = static_cast<float>(std::sin(angle)) * factor;
       }
     }
   });

@@ -20,7 +20,7 @@ void run(const RotaryTable& rotary, const Invocation& invocation, CudaContext& c
   rotary_table(
       {integers_of(invocation[RotaryTable::kPositions]), floats_of(frequency),
        floats_of(invocation[RotaryTable::kTable]), invocation[RotaryTable::kPositions].elements(),
-       frequency.elements(), rotary.factor},
+       frequency.elements(), rotary.factor, rotary.growth, rotary.period},
       context.stream.get());
 }
 

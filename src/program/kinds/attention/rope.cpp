@@ -13,6 +13,8 @@ namespace {
 std::string shape_error(const RotaryTable& rotary, const OperationView& view) {
   ShapeRule rule(view);
   rule.require(std::isfinite(rotary.factor), "has a factor that is not finite");
+  rule.require(std::isfinite(rotary.growth), "has a growth that is not finite");
+  rule.require(rotary.period > 0, "has a period that is not positive");
   const Tensor& positions = view[RotaryTable::kPositions];
   const Tensor& frequency = view[RotaryTable::kInverseFrequency];
   rule.rank(RotaryTable::kPositions, 1);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 
 #include "program/kinds/field.h"
@@ -14,11 +15,16 @@ namespace snug::program {
 
 // reads: positions (tokens) i32, inverse_frequency (rotary_dim / 2) f32.
 // writes: table (tokens, rotary_dim) f32: cosines of position * frequency, then sines, times
-// `factor`.
+// `factor`. With `growth` a row is also multiplied by 1 + growth ln(1 + floor(position / period)),
+// as the queries of Llama 4 and Ministral 3 are.
 struct RotaryTable {
   float factor = 1.0F;
+  float growth = 0.0F;
+  int64_t period = 1;
   bool operator==(const RotaryTable&) const = default;
-  static constexpr auto kFields = std::tuple{Field{"factor", &RotaryTable::factor}};
+  static constexpr auto kFields =
+      std::tuple{Field{"factor", &RotaryTable::factor}, Field{"growth", &RotaryTable::growth},
+                 Field{"period", &RotaryTable::period}};
   static constexpr auto kPositions = read<RotaryTable>(0, "positions");
   static constexpr auto kInverseFrequency = read<RotaryTable>(1, "inverse_frequency");
   static constexpr auto kTable = write<RotaryTable>(2, "table");
@@ -47,6 +53,12 @@ struct Rope {
   static constexpr std::array kInPlace{InPlaceOperands<Rope>{kY, kX}};
   static constexpr Traits kTraits{.is_joinable = true, .passes_on = kX.name};
 };
+
+// The factor of a table's row at this position.
+inline double row_factor(const RotaryTable& rotary, int64_t position) {
+  const auto periods = static_cast<double>(position / rotary.period);
+  return rotary.factor * (1.0 + rotary.growth * std::log1p(periods));
+}
 
 // Elements of each head that are rotated.
 constexpr int64_t rotated_width(const Rope& rope) {

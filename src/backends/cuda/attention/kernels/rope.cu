@@ -11,9 +11,13 @@ struct RotaryTable {
   __device__ void operator()(int64_t token, int64_t i) const {
     // The angle is a double: as a float, an angle of 10^5 would lose five of its seven digits.
     const double angle = run.positions[token] * static_cast<double>(run.inverse_frequency[i]);
+    const auto periods = static_cast<double>(run.positions[token] / run.period);
+    const float factor = run.growth == 0.0F
+                             ? run.factor
+                             : static_cast<float>(run.factor * (1.0 + run.growth * log1p(periods)));
     float* row = run.table + token * 2 * run.half;
-    row[i] = static_cast<float>(cos(angle)) * run.factor;
-    row[run.half + i] = static_cast<float>(sin(angle)) * run.factor;
+    row[i] = static_cast<float>(cos(angle)) * factor;
+    row[run.half + i] = static_cast<float>(sin(angle)) * factor;
   }
 };
 

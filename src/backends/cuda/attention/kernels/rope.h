@@ -15,6 +15,8 @@ struct RotaryTableRun {
   int64_t tokens = 0;
   int64_t half = 0;
   float factor = 1.0F;
+  float growth = 0.0F;
+  int64_t period = 1;
 };
 void rotary_table(const RotaryTableRun& run, cudaStream_t stream);
 

@@ -1,0 +1,149 @@
+// The text part of a multimodal model is trained in the folder of the whole: every tensor that is
+// not of the text stays as it is. The text parts are golden models, whose logits are transformers'
+// (tests/goldens/README.md).
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "binary_run.h"
+#include "formats/folder/safetensors_file.h"
+#include "formats/folder/safetensors_writer.h"
+
+namespace snug::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* kEncoder = "vision_tower.vision_model.layers.0.self_attn.q_proj.weight";
+constexpr const char* kProjector = "multi_modal_projector.linear_1.weight";
+
+struct Whole {
+  const char* model_type;
+  const char* text;  // the golden that is its text part
+  bool is_tied;
+};
+void PrintTo(const Whole& whole, std::ostream* stream) { *stream << whole.model_type; }
+
+using Tensors = std::map<std::string, std::string>;  // bytes by name
+
+Tensors tensors_of(const fs::path& file) {
+  const formats::SafetensorsFile stored(file);
+  Tensors tensors;
+  for (const formats::TensorInfo& info : stored.tensors()) {
+    std::string bytes(static_cast<size_t>(info.bytes()), '\0');
+    stored.read(info, bytes.data());
+    tensors.emplace(info.name, std::move(bytes));
+  }
+  return tensors;
+}
+
+class WholeModel : public ::testing::TestWithParam<Whole> {
+ protected:
+  // As the publishers' folders: "language_model." before the names of the text model.
+  WholeModel() {
+    const formats::SafetensorsFile text(fs::path(text_folder()) / "model.safetensors");
+    std::vector<formats::TensorSpec> specs{{kEncoder, base::DType::bf16, {2, 3}},
+                                           {kProjector, base::DType::f32, {3}}};
+    specs.reserve(specs.size() + text.tensors().size());
+    for (const formats::TensorInfo& info : text.tensors())
+      specs.push_back({"language_model." + info.name, *info.dtype, info.shape});
+    fs::create_directories(folder_ / "whole");
+    formats::SafetensorsWriter writer(folder_ / "whole/model.safetensors", specs);
+    writer.write(kEncoder, "0123456789ab", 12);
+    writer.write(kProjector, "ABCDEFGHIJKL", 12);
+    for (const auto& [name, bytes] : tensors_of(text.path()))
+      writer.write("language_model." + name, bytes.data(), std::ssize(bytes));
+    writer.finish();
+    json config{{"model_type", GetParam().model_type},
+                {"tie_word_embeddings", GetParam().is_tied},
+                {"vision_config", {{"hidden_size", 3}}}};
+    config["text_config"] = json::parse(contents_of(fs::path(text_folder()) / "config.json"));
+    folder_.write("whole/config.json", config.dump());
+    folder_.write("data.jsonl", "{\"input_ids\": [1, 5, 9, 7, 3, 2, 8, 4, 6, 11, 10, 5]}\n");
+  }
+
+  static std::string text_folder() {
+    return fmt::format("tests/goldens/{}/model", GetParam().text);
+  }
+  std::string path(const char* name) const { return (folder_ / name).string(); }
+
+  void train(const std::string& words) const {
+    const BinaryRun run = run_snug(
+        joined({"train", "model=" + path("whole"), "data=" + path("data.jsonl"), "max_length=12",
+                "compute_dtype=fp32", "max_steps=2", "learning_rate=0.01", "threads=1"},
+               words_of(words)));
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+  }
+
+  static std::string score(const std::string& model, const std::string& words = "") {
+    const BinaryRun run = run_snug(joined({"score", "model=" + model, "ids=1 5 9 7 3 2 8 4 6 11 10",
+                                           "threads=1", "compute_dtype=fp32", "--json"},
+                                          words_of(words)));
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return run.out;
+  }
+
+  testing::TemporaryFolder folder_;
+};
+
+TEST_P(WholeModel, IsReadAsItsTextPart) {
+  EXPECT_EQ(score(path("whole")), score(text_folder()));
+  const BinaryRun quantised =
+      run_snug({"quantize", "model=" + path("whole"), "output_dir=" + path("nf4")});
+  EXPECT_EQ(quantised.exit_code, 2);
+  EXPECT_TRUE(testing::contains(quantised.err, "load_in_4bit=true")) << quantised.err;
+}
+
+TEST_P(WholeModel, IsWrittenBackAsAWhole) {
+  ASSERT_NO_FATAL_FAILURE(train("method=full output_dir=" + path("full")));
+  const Tensors before = tensors_of(folder_ / "whole/model.safetensors");
+  const Tensors after = tensors_of(folder_ / "full/model/model.safetensors");
+  ASSERT_EQ(before.size(), after.size());
+  for (const auto& [name, bytes] : before) {
+    ASSERT_TRUE(after.contains(name)) << name;
+    EXPECT_EQ(after.at(name) == bytes, !name.starts_with("language_model.")) << name;
+  }
+  const json config = json::parse(contents_of(folder_ / "full/model/config.json"));
+  EXPECT_EQ(config["model_type"], GetParam().model_type);
+  EXPECT_EQ(config["vision_config"]["hidden_size"], 3);
+  EXPECT_NE(score(path("full/model")), score(path("whole")));
+}
+
+TEST_P(WholeModel, AdaptersHaveTheNamesOfTheWhole) {
+  ASSERT_NO_FATAL_FAILURE(train("method=lora lora_r=2 output_dir=" + path("lora")));
+  const Tensors adapter = tensors_of(folder_ / "lora/adapter/adapter_model.safetensors");
+  ASSERT_FALSE(adapter.empty());
+  for (const auto& [name, bytes] : adapter)
+    EXPECT_TRUE(name.starts_with("base_model.model.model.language_model.layers.")) << name;
+  const json config = json::parse(contents_of(folder_ / "lora/adapter/adapter_config.json"));
+  EXPECT_EQ(config["target_modules"],
+            "model\\.language_model\\.(?:.*\\.)?(?:down_proj|gate_proj|k_proj|o_proj|q_proj|"
+            "up_proj|v_proj)");
+  // It is read onto the whole as onto the text part alone, and merged into the whole.
+  const std::string adapted = "adapter=" + path("lora/adapter");
+  const std::string expected = score(text_folder(), adapted);
+  EXPECT_NE(expected, score(text_folder()));
+  EXPECT_EQ(score(path("whole"), adapted), expected);
+  const BinaryRun merged = run_snug(
+      {"merge", "model=" + path("whole"), adapted, "dtype=fp32", "output_dir=" + path("merged")});
+  ASSERT_EQ(merged.exit_code, 0) << merged.err;
+  const Tensors before = tensors_of(folder_ / "whole/model.safetensors");
+  const Tensors after = tensors_of(folder_ / "merged/model.safetensors");
+  const std::string query = "language_model.model.layers.0.self_attn.q_proj.weight";
+  EXPECT_NE(after.at(query), before.at(query));
+  EXPECT_EQ(after.size(), before.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WholeModel,
+                         ::testing::Values(Whole{"gemma3", "gemma3", true},
+                                           Whole{"mistral3", "mistral", false}),
+                         [](const auto& test) { return std::string(test.param.model_type); });
+
+}  // namespace
+}  // namespace snug::cli
