@@ -21,8 +21,7 @@ struct Loop {
   double others;
   double block_bytes;
 };
-// For one product of the whole head, of the two in the forward pass and the five in the gradient
-// that are counted as work.
+// Those that make one of the products of matrices over the whole head.
 constexpr double products_of(double head_dim) { return head_dim / 2; }
 
 Loop loop_of(double products, double instructions_of_a_pair, double block_bytes) {
@@ -37,8 +36,8 @@ struct OwnAttention {
   std::vector<Loop> loops;
 };
 
-// Two products.
-OwnAttention forward_of(bool is_wide) {
+// Two products of matrices.
+OwnAttention forward_kernels(bool is_wide) {
   const double each = products_of(is_wide ? 256 : 128);
   const double instructions = attention_loops(is_wide).forward;
   return {2 * each, {loop_of(2 * each, instructions, is_wide ? 96 << 10 : 80 << 10)}};
@@ -47,7 +46,7 @@ OwnAttention forward_of(bool is_wide) {
 // Five products, of which two are made in each of the kernels: one for queries makes three, one for
 // keys and values four. Of wide heads keys and values have kernels of their own, with three and
 // two.
-OwnAttention gradient_of(bool is_wide) {
+OwnAttention gradient_kernels(bool is_wide) {
   const AttentionLoops loops = attention_loops(is_wide);
   constexpr double kBytes = (64 << 10) + 1024;
   constexpr double kWideBytes = (96 << 10) + 512;
@@ -68,13 +67,12 @@ double warps_of(const Loop& loop, const TensorCores& cores) {
   return std::clamp(std::floor(cores.shared_bytes / block), 1.0, 2.0);
 }
 
-// The cycles of a quarter. What warps do besides their products takes the same number of cycles for
-// an instruction on every card, and lies next to the products of other warps alone.
-double cycles_of(const OwnAttention& kernels, double cycles_of_others, const TensorCores& cores) {
+// The cycles of a quarter. An instruction besides products takes the same number of cycles on every
+// card, `cycles_each`, and lies next to the products of other warps alone.
+double cycles_of(const OwnAttention& kernels, double cycles_each, const TensorCores& cores) {
   double cycles = 0;
   for (const Loop& loop : kernels.loops)
-    cycles +=
-        loop.products * cores.warp_cycles + loop.others * cycles_of_others / warps_of(loop, cores);
+    cycles += loop.products * cores.warp_cycles + loop.others * cycles_each / warps_of(loop, cores);
   return cycles;
 }
 
@@ -95,10 +93,10 @@ double share_reached(const OwnAttention& kernels, const OwnAttention& measured, 
          cycles_of(kernels, cycles_of_others(measured, share), cores);
 }
 double forward_share(bool is_wide, const TensorCores& cores) {
-  return share_reached(forward_of(is_wide), forward_of(false), kForwardShare, cores);
+  return share_reached(forward_kernels(is_wide), forward_kernels(false), kForwardShare, cores);
 }
 double gradient_share(bool is_wide, const TensorCores& cores) {
-  return share_reached(gradient_of(is_wide), gradient_of(false), kGradientShare, cores);
+  return share_reached(gradient_kernels(is_wide), gradient_kernels(false), kGradientShare, cores);
 }
 
 // The part of a wide head's columns that are its own: kernels pad it to whole lines of 64.
