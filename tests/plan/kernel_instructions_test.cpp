@@ -19,7 +19,7 @@ TEST(Rates, OfADataSheetPriceAttentionThatAdjustsScores) {
   for (const std::string& form : {capped, biased}) {
     EXPECT_NEAR(planned_rate(attention(128, form.c_str()), 2048), 0.215 * 989 * 23.8 / 37.9, 1e-6);
     EXPECT_NEAR(planned_rate(attention_grad(64, form.c_str()), 2048),
-                0.148 * 989 * (24.1 + 35.6) / (38.8 + 52.6), 1e-6);
+                0.148 * 989 * (24.1 + 35.6) / (38.9 + 52.6), 1e-6);
     const RateKey key = key_of(attention(128, form.c_str()));
     EXPECT_EQ(key.form.name(),
               key_of(attention(128, ", kernel tensor_cores")).form.name() + " adjusted");

@@ -144,8 +144,21 @@ __device__ void walk_keys(const AttentionGradRun& run) {
   bias_sums.store(run.bias_sums, head, form.heads);
 }
 
+// Blocks per multiprocessor of the kernel for queries: as many as its shared memory and registers
+// hold without spills. Before Hopper there is shared memory for two of 128 columns.
+constexpr int query_blocks_of(int dims, bool adjusts) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  constexpr int kOf128 = 3;
+#else
+  constexpr int kOf128 = 2;
+#endif
+  if (dims <= 64) return adjusts ? 3 : 4;
+  return dims > 128 ? 2 : kOf128;
+}
+
 template <int kDims, bool kAdjusts, typename Format>
-__global__ void __launch_bounds__(kMatrixThreads) query_matrix_kernel(AttentionGradRun run) {
+__global__ void __launch_bounds__(kMatrixThreads, query_blocks_of(kDims, kAdjusts))
+    query_matrix_kernel(AttentionGradRun run) {
   walk_keys<kDims, kAdjusts, false, false, Format>(run);
 }
 template <int kDims, bool kSumsBias, typename Format>
