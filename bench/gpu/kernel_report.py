@@ -26,6 +26,7 @@ sys.path += [str(pathlib.Path(__file__).resolve().parent.parent / "peer")]
 from provenance import commit  # noqa: E402
 from report import table  # noqa: E402
 
+NEXT_SECTION = "\n## "  # of a page, after the table of kernels
 AVOIDED = 10000  # what a call of a slow path costs
 INSTRUCTION = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][A-Z0-9_.]*)(.*?);", re.MULTILINE)
 
@@ -46,7 +47,7 @@ class Counted:
 
 PAIR = "pair of a query and a key"
 # A kernel that was rewritten stands here once for each form that it had. Attention's elements are of a lane: in a tile of 16 rows by 64
-# keys (32 in the gradient) on the tensor cores, the pairs; while decoding, the numbers of keys and values that it reads.
+# keys (32 in the gradient; half as many of heads above 128) on the tensor cores, the pairs; while decoding, the numbers of keys and values that it reads.
 COUNTED = (
     Counted("adamw_8bit_kernel", r"STG\.E\.64", 2, 8),
     Counted("adamw_8bit_kernel", r"STG\.E\.U8", 16, 8),
@@ -55,12 +56,13 @@ COUNTED = (
     Counted("rounded_sum_kernel", r"STG\.E\.128", 1, 8, unit="sum"),
     Counted("RoundedSum", r"STG\.E\.U16", 8, 8, unit="sum"),
     Counted("softmax_kernel", r"MUFU\.EX2", 32, 32, loop=True, unit="logit"),
-    Counted("attention_matrix_kernelILi128E", r"HMMA", 128, 32, body=True, unit=PAIR),
-    Counted("attention_matrix_kernelILi64E", r"HMMA", 64, 32, body=True, unit=PAIR),
-    Counted("query_matrix_kernelILi128E", r"HMMA", 96, 16, body=True, unit=PAIR),
-    Counted("query_matrix_kernelILi64E", r"HMMA", 48, 16, body=True, unit=PAIR),
-    Counted("key_matrix_kernelILi128E", r"HMMA", 128, 16, body=True, unit=PAIR),
-    Counted("key_matrix_kernelILi64E", r"HMMA", 64, 16, body=True, unit=PAIR),
+    *(Counted(f"attention_matrix_kernelILi{dims}ELb{adjusts}ELNS2_8KeyPlaceE0ENS1_4Bf16E", r"HMMA", products, pairs, body=True, unit=PAIR)
+      for dims, products, pairs in ((64, 64, 32), (128, 128, 32), (192, 96, 16), (256, 128, 16)) for adjusts in (0, 1)),
+    *(Counted(f"{kernel}_matrix_kernelILi{dims}ELb{adjusts}ENS1_4Bf16E", r"HMMA", dims // 64 * products, pairs, body=True, unit=PAIR)
+      for kernel, products, dims, pairs in (
+          ("query", 48, 64, 16), ("query", 48, 128, 16), ("query", 24, 192, 8), ("query", 24, 256, 8),
+          ("key", 64, 64, 16), ("key", 64, 128, 16), ("key", 24, 192, 8), ("key", 24, 256, 8),
+          ("value", 16, 192, 8), ("value", 16, 256, 8)) for adjusts in (0, 1)),
     *(Counted(f"attention_splits_kernelILi{heads}ENS1_{form}E", r"LDG.*\.128", 8, 64, body=True, unit="number of the cache")
       for heads in (1, 2, 4, 8) for form in ("4Bf16", "3F16")),
     Counted("dequantize_kernelILi8E", r"STG\.E\.128", 4, 32),
@@ -282,7 +284,9 @@ class MangledName:
 
     def argument(self) -> str:
         if self.takes("L"):
-            kind, value = self.take("[a-z]"), self.take(r"n?\d+").replace("n", "-")
+            # An enumerator is its number.
+            kind = self.take("[a-z]") if self.text[self.at] in self.BUILTIN else self.name()
+            value = self.take(r"n?\d+").replace("n", "-")
             self.take("E")
             return ("false", "true")[int(value)] if kind == "b" else value
         if self.text[self.at] in self.BUILTIN:
@@ -315,7 +319,10 @@ def main() -> int:
     parser.add_argument("--write", type=pathlib.Path, help="file of the table that is kept")
     arguments = parser.parse_args()
     if arguments.write:
-        arguments.write.write_text(counted_table(arguments.build))
+        # What follows the table stays; the plan's tests hold it (tests/plan/card_classes_test.cpp).
+        kept = arguments.write.read_text() if arguments.write.exists() else ""
+        _, mark, rest = kept.partition(NEXT_SECTION)
+        arguments.write.write_text(counted_table(arguments.build) + mark + rest)
         return 0
     now = lines_of(arguments.build)
     before = lines_of(arguments.before) if arguments.before else {}

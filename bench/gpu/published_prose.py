@@ -7,7 +7,7 @@ import statistics
 GPU_TEST = "gpu-test"
 OUT_OF_MEMORY = "out of memory"
 DOES_NOT_FIT = "does not fit"
-# Products of heads of 256, and a model whose QLoRA is described separately.
+# A model with heads of 256, whose rows are described apart.
 WIDE_HEADS = "Gemma"
 
 

@@ -6,6 +6,7 @@
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/kind_needs.h"
 #include "backends/cuda/product/few_rows_needs.h"
+#include "program/kinds/attention/attention.h"
 #include "program/text/text.h"
 
 namespace snug::backends::cuda {
@@ -35,6 +36,25 @@ TEST(EveryCard, attends_with_heads_of_every_width) {
           EXPECT_TRUE(runs({program, operation}, card_of(row)))
               << row.name << ", heads of " << head_dim << " in " << type;
       }
+}
+
+// All widths that are whole vectors of 16 bytes, up to those of Gemma's heads.
+TEST(EveryCard, attends_on_its_tensor_cores_with_heads_of_whole_vectors) {
+  for (const HardwareRow& row : hardware_table()) {
+    Card card = card_of(row);
+    card.cudnn = false;
+    for (int head_dim = 8; head_dim <= kMaxMatrixDims; head_dim += 8) {
+      const Program program = attention_of(head_dim, "bf16");
+      const auto decided = [&](size_t operation) {
+        return decide({program, program.operations[operation]}, card);
+      };
+      using program::AttentionBy;
+      EXPECT_EQ(decided(0).get<program::Attention>().kernel.by, AttentionBy::tensor_cores)
+          << row.name << ", heads of " << head_dim;
+      EXPECT_EQ(decided(1).get<program::AttentionGrad>().kernel.by, AttentionBy::tensor_cores)
+          << row.name << ", heads of " << head_dim;
+    }
+  }
 }
 
 // Next to the table of codes a block of 99 KiB keeps less of x; where it keeps none, it reads x.

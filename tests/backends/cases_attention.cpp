@@ -294,7 +294,7 @@ void add_adjusted_cases(CaseList& list) {
   }
 }
 
-// Heads that no tensor core's tile holds, as Gemma has them, and those that end within a tile.
+// Heads as wide as Gemma has them, and those that end within a tile or fit in none.
 void add_wide_cases(CaseList& list) {
   constexpr Form kWide[]{
       {.heads = 2, .kv_heads = 1, .head_dim = 256},
@@ -305,6 +305,15 @@ void add_wide_cases(CaseList& list) {
     for (const Bounds& bounds : {whole(17), packed(list.random, 130), chunk(33, 31, 64)})
       add_case(list, form, bounds, {});
   add_case(list, kWide[0], packed(list.random, 70), {.views = true});
+}
+
+// Wide heads that end within a tile of the tensor cores, on either side of its lines of 64 columns.
+void add_padded_cases(CaseList& list) {
+  constexpr Form kPadded[]{{.heads = 2, .kv_heads = 1, .head_dim = 136, .softcap = 1.5F},
+                           {.heads = 1, .kv_heads = 1, .head_dim = 192, .window = 40},
+                           {.heads = 1, .kv_heads = 1, .head_dim = 200, .sinks = true},
+                           {.heads = 2, .kv_heads = 1, .head_dim = 248, .alibi_scale = 1.0F}};
+  for (const Form& form : kPadded) add_case(list, form, packed(list.random, 70), {});
 }
 
 // Scores with a bias by relative position: of one stream and of two, near and beyond the last
@@ -493,9 +502,11 @@ void add_attention_cases(CaseList& list) {
   add_adjusted_cases(list);
   add_wide_cases(list);
   add_biased_cases(list);
-  if (list.kind != program::Kind::attention) return;
-  add_decoding_cases(list);
-  add_paged_cases(list);
+  if (list.kind == program::Kind::attention) {
+    add_decoding_cases(list);
+    add_paged_cases(list);
+  }
+  add_padded_cases(list);
 }
 
 // Rows of several heads, one of which is all zeros.

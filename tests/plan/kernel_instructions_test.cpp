@@ -17,9 +17,9 @@ TEST(Rates, OfADataSheetPriceAttentionThatAdjustsScores) {
   const std::string capped = ", kernel tensor_cores, softcap 50";
   const std::string biased = ", kernel tensor_cores, alibi_scale 1";
   for (const std::string& form : {capped, biased}) {
-    EXPECT_NEAR(planned_rate(attention(128, form.c_str()), 2048), 0.215 * 989 * 24.6 / 51.7, 1e-6);
+    EXPECT_NEAR(planned_rate(attention(128, form.c_str()), 2048), 0.215 * 989 * 23.8 / 37.9, 1e-6);
     EXPECT_NEAR(planned_rate(attention_grad(64, form.c_str()), 2048),
-                0.148 * 989 * (22.3 + 34.2) / (48.2 + 62.9), 1e-6);
+                0.148 * 989 * (24.1 + 35.6) / (38.9 + 52.6), 1e-6);
     const RateKey key = key_of(attention(128, form.c_str()));
     EXPECT_EQ(key.form.name(),
               key_of(attention(128, ", kernel tensor_cores")).form.name() + " adjusted");
@@ -32,7 +32,7 @@ TEST(Rates, AttentionThatAdjustsScoresFollowsThePlainForm) {
   const std::string capped = attention(128, ", kernel tensor_cores, softcap 50");
   const RateSample plain = sample_of(attention(128, ", kernel tensor_cores"), 400e12);
   const double work = key_of(capped).work;
-  EXPECT_NEAR(seconds_of(Rates({plain}, kPeaks), capped) * 400e12 / work, 51.7 / 24.6, 1e-9);
+  EXPECT_NEAR(seconds_of(Rates({plain}, kPeaks), capped) * 400e12 / work, 37.9 / 23.8, 1e-9);
   const RateSample own = sample_of(capped, 100e12);
   EXPECT_NEAR(seconds_of(Rates({plain, own}, kPeaks), capped) * 100e12 / work, 1, 1e-9);
   const std::string on_processor = attention(128, ", softcap 50");

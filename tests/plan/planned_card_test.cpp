@@ -355,7 +355,7 @@ TEST(PlannedCard, TimesAttentionByWhoDoesIt) {
   // Where a row may hold hundreds of documents, none is known to be long.
   EXPECT_NEAR(forward("h200", {"method=lora"}), flops / own + own_launches, 1e-9);
   // The shares of such a card, below.
-  EXPECT_NEAR(forward("a100", plain) / (flops / (0.246 * 312e12) + own_launches), 1, 0.01);
+  EXPECT_NEAR(forward("a100", plain) / (flops / (0.395 * 312e12) + own_launches), 1, 0.01);
   EXPECT_NEAR(gradient("a100", plain) / (2.5 * flops / (0.273 * 312e12) + launches), 1, 0.01);
 }
 

@@ -13,6 +13,18 @@ namespace snug::plan {
 // bytes that it moves or by its products.
 double kernel_instructions(const program::RateKey& key);
 
+// Instructions per pair of a query and a key of attention's kernels on tensor cores, with plain
+// scores: of the forward pass, and of the gradient's kernels for queries, for keys and, where those
+// have one of their own, for values.
+struct AttentionLoops {
+  double forward;
+  double query;
+  double key;
+  double value;
+};
+inline constexpr double kWideHeads = 128;  // above it heads have the kernels for 256
+AttentionLoops attention_loops(bool is_wide);
+
 // The time of attention with capped or biased scores, relative to that with plain scores: on tensor
 // cores the ratio of the instructions in the loop over keys, elsewhere 1.
 double adjusted_attention_factor(const program::RateKey& key);

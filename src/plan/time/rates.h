@@ -47,8 +47,8 @@ struct Roofline {
   double launch_seconds = 0;              // of an operation that does nothing
   double attention_flops_per_second = 0;  // of own kernels on tensor cores; 0: as products
   double attention_grad_flops_per_second = 0;
-  double f32_attention_flops_per_second = 0;  // of own kernels off them
-  double f32_attention_grad_flops_per_second = 0;
+  double wide_attention_flops_per_second = 0;  // of heads above 128, in columns as kernels pad them
+  double wide_attention_grad_flops_per_second = 0;
   // The peak for shares of a library's attention (library_attention.h); 0: as own kernels.
   double library_attention_peak = 0;
   double host_bytes_per_second = 0;         // of copies between spaces

@@ -15,9 +15,10 @@ struct TensorCores {
   // reaches 62.9 % (Luo et al. 2024, arXiv 2402.13499).
   double peak_cycles = 4;
   double warp_cycles = 4 / 0.629;
-  // Warps that a quarter has at a time of own attention with heads of 128, and of its gradient.
-  double attention_warps = 2;
-  double gradient_warps = 2;
+  // The shared memory of a multiprocessor, and what the system takes of it for each block: they
+  // limit the blocks that it runs at a time.
+  double shared_bytes = 228 << 10;
+  double reserved_bytes = 1 << 10;
 };
 
 // Rates as the maker states them: peaks, which no program reaches.

@@ -107,7 +107,8 @@ SegmentScratch scratch_of(const Attributes& attention, const OperationView& view
 template <typename Attributes>
 bool fits_tensor_cores(const Attributes& attention, int64_t shared_bytes, const Card& card,
                        std::initializer_list<const Tensor*> operands) {
-  return attention.head_dim % kVectorElements == 0 && attention.head_dim <= kMaxMatrixDims &&
+  const int64_t most_dims = attention.relative_bias ? kMaxBiasedMatrixDims : kMaxMatrixDims;
+  return attention.head_dim % kVectorElements == 0 && attention.head_dim <= most_dims &&
          shared_bytes <= card.shared_bytes &&
          std::all_of(operands.begin(), operands.end(),
                      [](const Tensor* operand) { return has_narrow_vectors(*operand); });
@@ -189,12 +190,13 @@ bool suits_cudnn(const AttentionGrad& grad, const OperationView& view, const Car
 // weights that their scales have multiplied.
 bool codes_suit_tensor_cores(const Attention& attention, const OperationView& view,
                              const Card& card) {
-  constexpr int64_t kScaleBytes = 4 * int64_t{kMatrixKeys} * int64_t{sizeof(float)};
+  const int64_t scale_bytes =
+      4 * int64_t{matrix_keys(matrix_dims(attention.head_dim))} * int64_t{sizeof(float)};
   const Tensor& k = view[Attention::kK];
   return attention.paged && view[Attention::kQ].dtype == base::DType::bf16 &&
          row_stride(k) % kVectorElements == 0 &&
          fits_tensor_cores(attention,
-                           attention_matrix_shared_bytes(attention.head_dim) + kScaleBytes, card,
+                           attention_matrix_shared_bytes(attention.head_dim) + scale_bytes, card,
                            {&view[Attention::kQ]});
 }
 
@@ -327,10 +329,16 @@ int32_t launches(const Attention& attention, const OperationView&, const Card&) 
 }
 
 // With the library: the four launches of the forward pass, plus the copies that remove gaps. With
-// Snug's own kernels: the ranges, delta, a kernel for queries and one for keys; before them the
-// tables of a bias, and after them the sums for its gradient.
+// Snug's own kernels: the ranges, delta, a kernel for queries and one for keys, of wide heads on
+// the tensor cores one more for values; before them the tables of a bias, and after them the sums
+// for its gradient.
 int32_t launches(const AttentionGrad& grad, const OperationView&, const Card&) {
-  if (!is_by_library(grad)) return 4 + (grad.relative_bias ? 1 : 0) + (grad.bias_gradient ? 1 : 0);
+  if (!is_by_library(grad)) {
+    const bool has_value_kernel =
+        is_on_tensor_cores(grad) && sums_values_apart(matrix_dims(grad.head_dim));
+    return 4 + (has_value_kernel ? 1 : 0) + (grad.relative_bias ? 1 : 0) +
+           (grad.bias_gradient ? 1 : 0);
+  }
   const std::array<bool, 6> dense = are_made_dense(grad);
   return 4 + static_cast<int32_t>(std::count(dense.begin(), dense.end(), true));
 }

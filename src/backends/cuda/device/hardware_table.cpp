@@ -42,12 +42,6 @@ program::TensorCores cycles_of(const HardwareRow& row) {
   }
 }
 
-// The number of warps of Snug's own attention in a quarter of a multiprocessor. Each resident block
-// has one warp there; for heads of 128 the registers hold two blocks (bench/results/kernels.md).
-double warps_of(const Card& card, int64_t block_bytes) {
-  return static_cast<double>(std::min<int64_t>(2, card.blocks_at_a_time(block_bytes)));
-}
-
 std::vector<std::string_view> names_of(const std::vector<HardwareRow>& rows) {
   std::vector<std::string_view> all(rows.size());
   std::ranges::transform(rows, all.begin(), &HardwareRow::name);
@@ -105,10 +99,8 @@ program::DataSheetRates rates_of(const HardwareRow& row) {
   const Card card = card_of(row);
   program::DataSheetRates rates = row.rates;
   rates.tensor_cores = cycles_of(row);
-  rates.tensor_cores.attention_warps =
-      warps_of(card, attention_matrix_shared_bytes(kMaxMatrixDims));
-  rates.tensor_cores.gradient_warps =
-      warps_of(card, attention_grad_matrix_shared_bytes(kMaxMatrixDims));
+  rates.tensor_cores.shared_bytes = static_cast<double>(card.shared_bytes + kReservedSharedBytes);
+  rates.tensor_cores.reserved_bytes = static_cast<double>(kReservedSharedBytes);
   return rates;
 }
 

@@ -210,9 +210,11 @@ constexpr int32_t tiles_bytes(int own_tiles, int columns) {
          int32_t{sizeof(float)};
 }
 
-// Attention on the tensor cores: the most columns of a 16-bit head (a multiple of 8), the rows of
-// the block's own side, and the columns of a tile of the other side.
-inline constexpr int32_t kMaxMatrixDims = 128;
+// Attention on the tensor cores: the most columns of a 16-bit head (a multiple of 8), those where
+// scores have a relative position bias, the rows of the block's own side, and the most keys in a
+// tile of the other side.
+inline constexpr int32_t kMaxMatrixDims = 256;
+inline constexpr int32_t kMaxBiasedMatrixDims = 128;
 inline constexpr int kBlockRows = 64;
 inline constexpr int kMatrixKeys = 64;
 // With pages, the numbers of a segment's keys, of which it has so many at most: whole tiles.
@@ -220,26 +222,38 @@ constexpr int64_t key_places(int64_t most_keys) {
   static_assert(kMatrixKeys % kTileRows == 0);
   return ceil_div(most_keys, kMatrixKeys) * kMatrixKeys;
 }
-inline constexpr int kMatrixGradColumns = 32;
-
-// The columns to which a head is padded there.
-constexpr int32_t matrix_dims(int64_t head_dim) { return head_dim <= 64 ? 64 : kMaxMatrixDims; }
-// Elements from one row of a tile to the next: 16 bytes more than the head, so that eight rows that
-// are read together are in different banks.
-constexpr int matrix_stride(int dims) { return dims + 8; }
+// The columns to which a head is padded there: whole lines of 64, which are 128 bytes.
+inline constexpr int32_t kMatrixLine = 64;
+constexpr int32_t matrix_dims(int64_t head_dim) {
+  return static_cast<int32_t>(ceil_div(head_dim, kMatrixLine)) * kMatrixLine;
+}
+// The rows of a tile of the other side, in the forward pass and in the gradient. Of heads above 128
+// they are half as many, so that a block fits in 99 KiB, the shared memory of most GPUs.
+constexpr int matrix_keys(int dims) { return dims > 128 ? kMatrixKeys / 2 : kMatrixKeys; }
+constexpr int matrix_grad_columns(int dims) { return matrix_keys(dims) / 2; }
+// Whether dk and dv are summed by a kernel each, since the registers of a block do not hold both.
+constexpr bool sums_values_apart(int dims) { return dims > 128; }
 // The size in bytes of `kept` tiles of the block's own rows and four tiles of the other side.
 constexpr int32_t matrix_shared_bytes(int kept, int columns, int dims) {
-  return (kept * kBlockRows + 4 * columns) * matrix_stride(dims) * int32_t{sizeof(uint16_t)};
+  return (kept * kBlockRows + 4 * columns) * dims * int32_t{sizeof(uint16_t)};
 }
 constexpr int32_t attention_matrix_shared_bytes(int64_t head_dim) {
-  return matrix_shared_bytes(1, kMatrixKeys, matrix_dims(head_dim));
+  const int32_t dims = matrix_dims(head_dim);
+  return matrix_shared_bytes(1, matrix_keys(dims), dims);
 }
 // The gradient keeps two stages of the state of each query in a tile: the keys that it sees, its
 // log-sum-exp, and the dot product of its output with the output's gradient.
 inline constexpr int32_t kQueryStateBytes = 16;
+constexpr int32_t grad_matrix_shared_bytes(int kept, int dims) {
+  const int columns = matrix_grad_columns(dims);
+  return matrix_shared_bytes(kept, columns, dims) + 2 * columns * kQueryStateBytes;
+}
 constexpr int32_t attention_grad_matrix_shared_bytes(int64_t head_dim) {
-  return matrix_shared_bytes(2, kMatrixGradColumns, matrix_dims(head_dim)) +
-         2 * kMatrixGradColumns * kQueryStateBytes;
+  return grad_matrix_shared_bytes(2, matrix_dims(head_dim));
+}
+// Of the kernel that sums the gradient of values alone.
+constexpr int32_t attention_values_matrix_shared_bytes(int64_t head_dim) {
+  return grad_matrix_shared_bytes(1, matrix_dims(head_dim));
 }
 
 // The shared memory of a block that keeps queries, or queries and their gradients, together with

@@ -87,4 +87,11 @@ __device__ inline float power_of_two(float exponent) {
   return power;
 }
 
+// The hyperbolic tangent of x / log2(e) / 2 with an error of at most 2^-21: 1 - 2 / (1 + 2^x).
+__device__ inline float tanh_of_power(float x) {
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(1.0F + power_of_two(x)));
+  return 1.0F - 2.0F * inverse;
+}
+
 }  // namespace snug::backends::cuda

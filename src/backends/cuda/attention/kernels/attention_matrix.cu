@@ -11,9 +11,6 @@
 namespace snug::backends::cuda {
 namespace {
 
-constexpr int kKeys = kMatrixKeys;  // the keys in a tile
-constexpr int kTiles = kKeys / 8;
-
 // The maximum over the four lanes that share rows g and g + 8.
 __device__ float row_max(float value) {
   value = fmaxf(value, __shfl_xor_sync(kWholeWarp, value, 1));
@@ -34,10 +31,10 @@ struct SoftmaxState {
 // Turns the scores of the tile starting at `key` into weights relative to each row's new maximum;
 // `factor` becomes the factor for its earlier sums. Where scores are not adjusted, `scale`
 // multiplies them and includes log2(e).
-template <bool kAdjusts, bool kBiased>
+template <bool kAdjusts, bool kBiased, int kTiles>
 __device__ void weigh(float (&scores)[kTiles][4], const TokenRange (&keys)[2],
                       const int32_t (&diagonals)[2], int32_t key, float scale,
-                      const ScoreAdjustment<kBiased>& adjustment, SoftmaxState& state,
+                      const ScoreAdjustment<kBiased, true>& adjustment, SoftmaxState& state,
                       float (&factor)[2]) {
   const FragmentPlace place;
 #pragma unroll
@@ -77,6 +74,10 @@ __device__ void weigh(float (&scores)[kTiles][4], const TokenRange (&keys)[2],
 // Blocks per multiprocessor: as many as its shared memory and registers hold without spills.
 constexpr int blocks_of(int dims) { return dims > 64 ? 2 : 3; }
 
+// Where a warp's queries are read from: registers, or shared memory where sums take the registers.
+template <int kDims>
+using QueryRows = std::conditional_t<(kDims > 128), TileRows<kDims>, KeptRows<kDims>>;
+
 // How a block's keys lie: in rows that follow one another, in pages, or in pages in 8 bits.
 enum class KeyPlace : uint8_t { rows, pages, codes_in_pages };
 
@@ -84,6 +85,8 @@ template <int kDims, bool kAdjusts, bool kBiased, KeyPlace kPlace, typename Form
 __device__ void attend(const AttentionRun& run) {
   constexpr bool kPaged = kPlace != KeyPlace::rows;
   constexpr bool kCoded = kPlace == KeyPlace::codes_in_pages;
+  constexpr int kKeys = matrix_keys(kDims);
+  constexpr int kTiles = kKeys / 8;
   using KeyCopy =
       std::conditional_t<kCoded, CodesCopy<kKeys, kDims>, TileCopy<kKeys, kDims, kPaged>>;
   const AttentionForm& form = run.shape.form;
@@ -95,16 +98,16 @@ __device__ void attend(const AttentionRun& run) {
   const int64_t kv_head = head / (form.heads / form.kv_heads);
   const int64_t kv_column = kv_head * form.head_dim;
   auto* q_tile = shared_memory<uint16_t>();
-  const TileRing<kKeys, kDims> ring{q_tile + kBlockRows * matrix_stride(kDims)};
+  const TileRing<kKeys, kDims> ring{q_tile + kBlockRows * kDims};
   const KeyCopy k(run.k, form.head_dim, run.rows);
   const KeyCopy v(run.v, form.head_dim, run.rows);
-  __shared__ std::conditional_t<kCoded, TileScales, char> scales;
+  __shared__ std::conditional_t<kCoded, TileScales<kKeys>, char> scales;
   const BlockRanges<kPaged> ranges(run.keys, first, q_tokens);
   const TokenRange keys[2] = {range_at(run.keys, first + place.row(0), q_tokens),
                               range_at(run.keys, first + place.row(1), q_tokens)};
   const int32_t diagonals[2] = {diagonal_of<kBiased>(run.shape, first + place.row(0), keys[0]),
                                 diagonal_of<kBiased>(run.shape, first + place.row(1), keys[1])};
-  const ScoreAdjustment<kBiased> adjustment(form, head, kLog2OfE);
+  const ScoreAdjustment<kBiased, true> adjustment(form, head, kLog2OfE);
   SoftmaxState state;
   float output[kDims / 8][4];
   clear_tiles(output);
@@ -124,7 +127,7 @@ __device__ void attend(const AttentionRun& run) {
   begin_keys(0, tile);
   wait_for_batches<1>();
   __syncthreads();
-  const KeptRows<kDims> q(q_tile);
+  const QueryRows<kDims> q{q_tile};
   for (int stage = 0; !tile.is_end(); stage = 1 - stage) {
     const SeenTile next = ranges.template after<kKeys>(tile);
     wait_for_batches<0>();
@@ -155,7 +158,7 @@ __device__ void attend(const AttentionRun& run) {
     scale[upper] = end.scale;
     if (place.t == 0 && row < q_tokens) run.lse[head * q_tokens + row] = end.lse;
   }
-  store_tiles<kDims>({run.o, first, q_tokens, q_column, form.head_dim}, scale, output);
+  store_tiles({run.o, first, q_tokens, q_column, form.head_dim}, scale, output);
 }
 
 template <int kDims, bool kAdjusts, KeyPlace kPlace, typename Format>
@@ -170,21 +173,26 @@ __global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
 }
 
 template <int kDims, KeyPlace kPlace, typename Format>
+auto forward_kernel_of(const AttentionForm& form) -> void (*)(AttentionRun) {
+  if constexpr (kDims <= kMaxBiasedMatrixDims)
+    if (is_biased(form)) return attention_bias_kernel<kDims, kPlace, Format>;
+  return are_adjusted(form) ? attention_matrix_kernel<kDims, true, kPlace, Format>
+                            : attention_matrix_kernel<kDims, false, kPlace, Format>;
+}
+
+template <int kDims, KeyPlace kPlace, typename Format>
 void launch_matrix(const AttentionRun& run, cudaStream_t stream) {
   const AttentionShape& shape = run.shape;
-  launch(is_biased(shape.form)      ? attention_bias_kernel<kDims, kPlace, Format>
-         : are_adjusted(shape.form) ? attention_matrix_kernel<kDims, true, kPlace, Format>
-                                    : attention_matrix_kernel<kDims, false, kPlace, Format>,
-         matrix_tiles_of(shape.q_tokens, shape.form.heads, matrix_shared_bytes(1, kKeys, kDims)),
+  launch(forward_kernel_of<kDims, kPlace, Format>(shape.form),
+         matrix_tiles_of(shape.q_tokens, shape.form.heads, attention_matrix_shared_bytes(kDims)),
          stream, run);
 }
 
 template <KeyPlace kPlace, typename Format>
 void launch_dims(const AttentionRun& run, cudaStream_t stream) {
-  if (matrix_dims(run.shape.form.head_dim) == 64)
-    launch_matrix<64, kPlace, Format>(run, stream);
-  else
-    launch_matrix<128, kPlace, Format>(run, stream);
+  with_matrix_dims(run.shape.form.head_dim, [&](auto dims) {
+    launch_matrix<decltype(dims)::value, kPlace, Format>(run, stream);
+  });
 }
 
 template <typename Format>

@@ -1,8 +1,10 @@
 // Attention tiles for the tensor cores, in a 16-bit format. A block of four warps keeps 64 rows of
-// one side (queries or keys), 16 per warp, and goes through the other side kColumns rows at a time.
-// Scores leave one product in the registers in which they enter the next as a factor
+// one side (queries or keys), 16 per warp, and goes through the other side a tile of rows at a
+// time. Scores leave one product in the registers in which they enter the next as a factor
 // (warp_matrix.cuh), rounded to the format; sums are f32.
 #pragma once
+
+#include <type_traits>
 
 #include "backends/cuda/attention/kernels/attention.h"
 #include "backends/cuda/kernels/element.cuh"
@@ -26,10 +28,20 @@ struct FragmentPlace {
   __device__ int row(int upper) const { return warp_row + g + 8 * upper; }
 };
 
+// In shared memory the rows of a tile follow one another without gaps, in lines of 64 columns,
+// which take all banks. Group i of eight columns of a line is where group i ^ row % 8 would be, so
+// that the same group of eight rows lies in eight different banks. Returns the place in its row of
+// the group at `column`, a multiple of 8, with `exchange` = row % 8. Where `column` is a multiple
+// of 16, exchange = row % 8 ^ 1 finds the group after it.
+__device__ constexpr int column_in_tile(int column, int exchange) {
+  return (column / 8 % 8 ^ exchange) * 8 + column / kMatrixLine * kMatrixLine;
+}
+
 // This thread's part in copying tiles: kRows tokens of a tensor, of one head, in rows of kDims
-// columns. Everything that a copy needs except its first token is computed here, before the loop,
-// so that copies begin without waiting for memory. The head has a multiple of 8 columns, at most
-// kDims. With kPaged, `rows` has the row of each token.
+// columns, of which it has the same group of each line. Everything that a copy needs except its
+// first token is computed here, before the loop, so that copies begin without waiting for memory.
+// The head has a multiple of 8 columns, at most kDims. With kPaged, `rows` has the row of each
+// token.
 template <int kRows, int kDims, bool kPaged = false>
 class TileCopy {
  public:
@@ -39,39 +51,43 @@ class TileCopy {
         stride_(x.stride),
         from_(static_cast<const uint16_t*>(x.data) + (kPaged ? 0 : row_ * x.stride) + column_),
         rows_(rows),
-        is_in_head_(column_ < head_dim) {}
+        columns_(head_dim - column_) {}
 
   // Begins to copy the tokens, from `first` on, whose bits are set, of the head that begins at
   // `column`. Other tokens, which may hold anything, are not read but set to zero, as are columns
   // beyond the head.
   __device__ void begin(uint16_t* tile, int64_t first, int64_t column, uint64_t tokens) const {
-    const uint64_t mine = is_in_head_ ? tokens >> row_ : 0;
-    uint16_t* to = tile + row_ * matrix_stride(kDims) + column_;
-    if constexpr (kPaged) {
+    const uint64_t mine = tokens >> row_;
+    uint16_t* to = tile + row_ * kDims + column_in_tile(column_, row_ % 8);
+    const uint16_t* from = from_ + (kPaged ? 0 : first * stride_) + column;
 #pragma unroll
-      for (int row = 0; row < kRows; row += kStep) {
-        const bool seen = (mine >> row & 1) != 0;
-        const int64_t at = seen ? rows_[first + row_ + row] : 0;
-        begin_copy(to + row * matrix_stride(kDims), from_ + at * stride_ + column, !seen);
-      }
-    } else {
-      const uint16_t* from = from_ + first * stride_ + column;
-#pragma unroll
-      for (int row = 0; row < kRows; row += kStep, from += kStep * stride_)
-        begin_copy(to + row * matrix_stride(kDims), from, (mine >> row & 1) == 0);
+    for (int row = 0; row < kRows; row += kStep) {
+      const bool seen = (mine >> row & 1) != 0;
+      if constexpr (kPaged)
+        copy_row(to + row * kDims, from + (seen ? rows_[first + row_ + row] : 0) * stride_, seen);
+      else
+        copy_row(to + row * kDims, from, seen);
+      if constexpr (!kPaged) from += kStep * stride_;
     }
   }
 
  private:
-  static constexpr int kPieces = kDims / kVectorElements;                   // vectors in a row
+  static constexpr int kPieces = kMatrixLine / kVectorElements;             // vectors in a line
   static constexpr int kStep = static_cast<int>(kMatrixThreads) / kPieces;  // rows copied at once
+  static_assert(kRows % kStep == 0 && kStep % 8 == 0);
+
+  __device__ void copy_row(uint16_t* to, const uint16_t* from, bool seen) const {
+#pragma unroll
+    for (int line = 0; line < kDims; line += kMatrixLine)
+      begin_copy(to + line, from + line, !seen || line >= columns_);
+  }
 
   int row_;
   int column_;
   int64_t stride_;
   const uint16_t* from_;
   const int32_t* rows_;
-  bool is_in_head_;
+  int columns_;  // of the head, from the thread's own on
 };
 
 // Columns d to d + 15 of the warp's 16 rows of a tile, as factor a.
@@ -81,7 +97,7 @@ struct TileRows {
   __device__ void load(int d, uint32_t (&a)[4]) const {
     const auto lane = static_cast<int>(threadIdx.x % kLanes);
     const int row = FragmentPlace().warp_row + lane % 16;
-    load_matrices(a, tile + row * matrix_stride(kDims) + d + lane / 16 * 8);
+    load_matrices(a, tile + row * kDims + column_in_tile(d, lane % 8 ^ lane / 16));
   }
 };
 
@@ -109,8 +125,8 @@ __device__ void multiply_tiles(const Rows& rows, const uint16_t* columns,
   const auto lane = static_cast<int>(threadIdx.x % kLanes);
   // Two adjacent products are loaded at a time: the rows for both, and the two halves of 16
   // columns.
-  const uint16_t* row =
-      columns + (lane / 16 * 8 + lane % 8) * matrix_stride(kDims) + lane / 8 % 2 * 8;
+  const uint16_t* row = columns + (lane / 16 * 8 + lane % 8) * kDims;
+  const int exchange = lane % 8 ^ lane / 8 % 2;
 #pragma unroll
   for (int j = 0; j < kTiles; ++j)
 #pragma unroll
@@ -122,7 +138,7 @@ __device__ void multiply_tiles(const Rows& rows, const uint16_t* columns,
 #pragma unroll
     for (int j = 0; j < kTiles; j += 2) {
       uint32_t b[4];
-      load_matrices(b, row + 8 * j * matrix_stride(kDims) + d);
+      load_matrices(b, row + 8 * j * kDims + column_in_tile(d, exchange));
       multiply_add(Format(), products[j], a, b[0], b[1]);
       multiply_add(Format(), products[j + 1], a, b[2], b[3]);
     }
@@ -130,22 +146,23 @@ __device__ void multiply_tiles(const Rows& rows, const uint16_t* columns,
 }
 
 // sums[j] += weights (16 rows, 8 kTiles columns, in the layout in which products leave them) times
-// columns 8 j to 8 j + 7 of the 8 kTiles rows of `values`.
-template <int kDims, typename Format, int kTiles>
+// columns 8 j to 8 j + 7 of the 8 kTiles rows of `values`, which may begin at any line of the tile.
+template <int kDims, typename Format, int kTiles, int kSums>
 __device__ void add_weighted_tiles(const float (&weights)[kTiles][4], const uint16_t* values,
-                                   float (&sums)[kDims / 8][4]) {
+                                   float (&sums)[kSums][4]) {
   const auto lane = static_cast<int>(threadIdx.x % kLanes);
+  const int exchange = lane % 8 ^ lane / 16;
 #pragma unroll
   for (int k = 0; k < kTiles; k += 2) {
     const uint32_t a[4] = {Format::narrow_pair(weights[k][0], weights[k][1]),
                            Format::narrow_pair(weights[k][2], weights[k][3]),
                            Format::narrow_pair(weights[k + 1][0], weights[k + 1][1]),
                            Format::narrow_pair(weights[k + 1][2], weights[k + 1][3])};
-    const uint16_t* row = values + (8 * k + lane % 16) * matrix_stride(kDims) + lane / 16 * 8;
+    const uint16_t* row = values + (8 * k + lane % 16) * kDims;
 #pragma unroll
-    for (int j = 0; j < kDims / 8; j += 2) {
+    for (int j = 0; j < kSums; j += 2) {
       uint32_t b[4];
-      load_transposed(b, row + 8 * j);
+      load_transposed(b, row + column_in_tile(8 * j, exchange));
       multiply_add(Format(), sums[j], a, b[0], b[1]);
       multiply_add(Format(), sums[j + 1], a, b[2], b[3]);
     }
@@ -158,13 +175,13 @@ struct HeadRows {
   int64_t first;
   int64_t rows;  // the number of rows in the tensor
   int64_t column;
-  int head_dim;  // a multiple of 8, at most kDims
+  int columns;  // of the head, from `column` on: a multiple of 8; others are not written
 };
 
 // Writes the warp's rows of one head; rows g and g + 8 are multiplied by their `scale`.
-template <int kDims>
+template <int kSums>
 __device__ void store_tiles(const HeadRows& target, const float (&scale)[2],
-                            const float (&sums)[kDims / 8][4]) {
+                            const float (&sums)[kSums][4]) {
   const FragmentPlace place;
 #pragma unroll
   for (int upper = 0; upper < 2; ++upper) {
@@ -172,8 +189,8 @@ __device__ void store_tiles(const HeadRows& target, const float (&scale)[2],
     if (row >= target.rows) continue;
     const int64_t element = row * target.x.stride + target.column + 2 * place.t;
 #pragma unroll
-    for (int j = 0; j < kDims / 8; ++j) {
-      if (8 * j >= target.head_dim) continue;
+    for (int j = 0; j < kSums; ++j) {
+      if (8 * j >= target.columns) continue;
 #pragma unroll
       for (int odd = 0; odd < 2; ++odd)
         store_one(target.x, element + 8 * j + odd, sums[j][2 * upper + odd] * scale[upper]);
@@ -252,7 +269,7 @@ class BlockRanges {
   // One bit for each of the block's rows that sees anything.
   __device__ uint64_t own() const { return own_; }
 
-  // The first tile of kSize tokens (32 or 64) that any row sees.
+  // The first tile of kSize tokens (16, 32 or 64) that any row sees.
   template <int kSize>
   __device__ SeenTile first() const {
     return from<kSize>(kPaged ? begin_ / kSize * kSize : begin_);
@@ -266,10 +283,11 @@ class BlockRanges {
  private:
   template <int kSize>
   __device__ SeenTile from(int32_t token) const {
-    static_assert(kSize == kLanes || kSize == 2 * kLanes);
+    static_assert(kSize == kLanes / 2 || kSize == kLanes || kSize == 2 * kLanes);
     for (; token < end_; token = kPaged ? next(token + kSize) / kSize * kSize : token + kSize) {
       uint64_t tokens = seen(token);
       if constexpr (kSize > kLanes) tokens |= uint64_t{seen(token + kLanes)} << kLanes;
+      if constexpr (kSize < kLanes) tokens &= low_bits(kSize);
       if (tokens != 0) return {token, tokens};
     }
     return {end_, 0};
@@ -308,12 +326,27 @@ class BlockRanges {
 // Two stages of a pair of tiles of the other side: one is copied while the other is multiplied.
 template <int kRows, int kDims>
 struct TileRing {
-  static constexpr int kTileElements = kRows * matrix_stride(kDims);
+  static constexpr int kTileElements = kRows * kDims;
   uint16_t* memory;
   __device__ uint16_t* first(int stage) const { return memory + 2 * stage * kTileElements; }
   __device__ uint16_t* second(int stage) const { return first(stage) + kTileElements; }
   __device__ uint16_t* end() const { return first(2); }
 };
+
+// Calls `function` with the columns to which the head is padded, as a type: the kernels' instances.
+template <typename Function>
+void with_matrix_dims(int32_t head_dim, const Function& function) {
+  switch (matrix_dims(head_dim)) {
+    case 64:
+      return function(std::integral_constant<int, 64>());
+    case 128:
+      return function(std::integral_constant<int, 128>());
+    case 192:
+      return function(std::integral_constant<int, 192>());
+    default:
+      return function(std::integral_constant<int, kMaxMatrixDims>());
+  }
+}
 
 inline LaunchShape matrix_tiles_of(int64_t tokens, int64_t heads, int32_t shared_bytes) {
   LaunchShape shape;

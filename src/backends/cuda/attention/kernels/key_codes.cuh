@@ -21,52 +21,57 @@ class CodesCopy {
         stride_(x.stride),
         from_(static_cast<const int8_t*>(x.data) + column_),
         rows_(rows),
-        is_in_head_(column_ < head_dim) {}
+        columns_(head_dim - column_) {}
 
   __device__ void begin(uint16_t* tile, int64_t first, int64_t column, uint64_t tokens) const {
-    const uint64_t mine = is_in_head_ ? tokens >> row_ : 0;
+    const uint64_t mine = tokens >> row_;
     uint32_t words[kCopied][2];
 #pragma unroll
     for (int i = 0; i < kCopied; ++i) {
-      const bool seen = (mine >> i * kStep & 1) != 0;
+      const int row = i / kLines * kStep;
+      const int line = i % kLines * kMatrixLine;
+      const bool seen = (mine >> row & 1) != 0 && line < columns_;
       const auto* from = reinterpret_cast<const uint32_t*>(
-          from_ + (seen ? rows_[first + row_ + i * kStep] : 0) * stride_ + column);
+          from_ + (seen ? rows_[first + row_ + row] : 0) * stride_ + column + line);
       words[i][0] = seen ? from[0] : 0;
       words[i][1] = seen ? from[1] : 0;
     }
+    uint16_t* to = tile + row_ * kDims + column_in_tile(column_, row_ % 8);
 #pragma unroll
     for (int i = 0; i < kCopied; ++i) {
       Vector16 wide;
       for (int pair = 0; pair < 4; ++pair)
         wide.word[pair] =
             Bf16::narrow_pair(code_at(words[i], 2 * pair), code_at(words[i], 2 * pair + 1));
-      store_vector(tile + (row_ + i * kStep) * matrix_stride(kDims) + column_, wide);
+      store_vector(to + i / kLines * kStep * kDims + i % kLines * kMatrixLine, wide);
     }
   }
 
  private:
-  static constexpr int kPieces = kDims / kVectorElements;
+  static constexpr int kPieces = kMatrixLine / kVectorElements;
+  static constexpr int kLines = kDims / kMatrixLine;
   static constexpr int kStep = static_cast<int>(kMatrixThreads) / kPieces;
-  static constexpr int kCopied = kRows / kStep;  // rows of a tile that a thread copies
+  static constexpr int kCopied = kRows / kStep * kLines;  // vectors of a tile that a thread copies
 
   int row_;
   int column_;
   int64_t stride_;
   const int8_t* from_;
   const int32_t* rows_;
-  bool is_in_head_;
+  int columns_;  // of the head, from the thread's own on
 };
 
 // The scales of the keys and values of two stages of tiles, in shared memory.
+template <int kKeys>
 struct TileScales {
-  float keys[2][kMatrixKeys];
-  float values[2][kMatrixKeys];
+  float keys[2][kKeys];
+  float values[2][kKeys];
 
   // Reads those of the tokens of a tile that some row sees, of a head.
   __device__ void read(int stage, const SeenTile& tile, const int32_t* rows, const float* of_keys,
                        const float* of_values) {
     const auto token = static_cast<int>(threadIdx.x);
-    if (token >= kMatrixKeys) return;
+    if (token >= kKeys) return;
     const bool seen = (tile.tokens >> token & 1) != 0;
     const int64_t row = seen ? rows[tile.token + token] : 0;
     keys[stage][token] = seen ? of_keys[row] : 0.0F;

@@ -3,6 +3,7 @@
 
 #include "backends/cuda/attention/kernels/attention.h"
 #include "backends/cuda/device/device.cuh"
+#include "backends/cuda/kernels/warp_matrix.cuh"
 
 namespace snug::backends::cuda {
 
@@ -35,13 +36,14 @@ struct AdjustedScore {
 
 // Adjusts the scores of one head and multiplies them by `log_base`: log2(e) where weights are
 // powers of two, 1 where they are natural exponentials. kBiased: with a relative position bias,
-// which has separate kernels so that others do not pay for it.
-template <bool kBiased>
+// which has separate kernels so that others do not pay for it. kNarrow: of factors in 16 bits, next
+// to whose rounding that of a quick tangent (tanh_of_power) is nothing.
+template <bool kBiased, bool kNarrow = false>
 class ScoreAdjustment {
  public:
   __device__ ScoreAdjustment(const AttentionForm& form, int64_t head, float log_base)
       : is_capped_(form.softcap > 0.0F),
-        scale_(is_capped_ ? form.scale / form.softcap : form.scale * log_base),
+        scale_(is_capped_ ? form.scale / form.softcap * kOfTangent : form.scale * log_base),
         cap_(form.softcap * log_base) {
     if constexpr (kBiased) {
       biases_ = form.biases.zero + head * form.biases.head_step;
@@ -56,7 +58,7 @@ class ScoreAdjustment {
   __device__ AdjustedScore at(float product, int64_t distance) const {
     AdjustedScore adjusted{product * scale_, 1.0F};
     if (is_capped_) {
-      const float share = tanhf(adjusted.score);
+      const float share = kNarrow ? tanh_of_power(adjusted.score) : tanhf(adjusted.score);
       adjusted = {share * cap_, 1.0F - share * share};
     }
     adjusted.score += slope_ * static_cast<float>(distance);
@@ -68,6 +70,9 @@ class ScoreAdjustment {
   }
 
  private:
+  // Of the tangent's argument: twice log2(e) for tanh_of_power.
+  static constexpr float kOfTangent = kNarrow ? 2.8853900817779268F : 1.0F;
+
   bool is_capped_;
   float scale_;
   float cap_;

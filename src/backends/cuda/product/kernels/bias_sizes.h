@@ -30,7 +30,7 @@ constexpr int64_t bias_shared_bytes(int64_t reach) {
 }
 // On tensor cores a block also keeps the gradients of a warp tile's scores; its rows are one float
 // longer than their contents, to avoid bank conflicts.
-inline constexpr int kBiasTileStride = kMatrixGradColumns + 1;
+inline constexpr int kBiasTileStride = matrix_grad_columns(kMaxBiasedMatrixDims) + 1;
 inline constexpr int kBiasTileFloats = kBlockRows / kBiasWarps * kBiasTileStride;
 constexpr int64_t bias_matrix_shared_bytes(int64_t reach) {
   return bias_shared_bytes(reach) + kBiasWarps * kBiasTileFloats * int64_t{sizeof(float)};

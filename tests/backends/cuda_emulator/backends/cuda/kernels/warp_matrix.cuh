@@ -124,5 +124,6 @@ void wait_for_batches() {
 }
 
 inline float power_of_two(float exponent) { return std::exp2(exponent); }
+inline float tanh_of_power(float x) { return 1.0F - 2.0F / (1.0F + power_of_two(x)); }
 
 }  // namespace snug::backends::cuda
