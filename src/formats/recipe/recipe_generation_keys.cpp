@@ -14,37 +14,44 @@ void add_sampling_keys(KeyTable& table) {
   table
       .add<&Recipe::temperature>("temperature", "1",
                                  "temperature of sampling; 0: always the likeliest token")
-      .range({.least = 0, .most = kMaxFloat});
+      .range({.least = 0, .most = kMaxFloat})
+      .verbs(kGenerate | kServe);
   table
       .add<&Recipe::top_k>("top_k", "0",
                            "sample from this many of the likeliest tokens; 0: from all")
-      .range({.least = 0, .most = kMaxIds});
+      .range({.least = 0, .most = kMaxIds})
+      .verbs(kGenerate | kServe);
   table
       .add<&Recipe::top_p>("top_p", "1",
                            "sample from the likeliest tokens whose probabilities add up to this")
-      .range({.least = 0, .most = 1, .least_excluded = true});
+      .range({.least = 0, .most = 1, .least_excluded = true})
+      .verbs(kGenerate | kServe);
   table
       .add<&Recipe::min_p>("min_p", "0",
                            "sample from the tokens whose probability is at least this share of the "
                            "likeliest one's; 0: from all")
-      .range(kFraction);
+      .range(kFraction)
+      .verbs(kGenerate | kServe);
   table
       .add<&Recipe::repetition_penalty>(
           "repetition_penalty", "1",
           "above 1: tokens of the prompt and of the answer so far become less likely, by "
           "transformers' rule; 1: no penalty")
-      .range({.least = 0, .most = kMaxFloat, .least_excluded = true});
+      .range({.least = 0, .most = kMaxFloat, .least_excluded = true})
+      .verbs(kGenerate | kServe);
   table
       .add<&Recipe::presence_penalty>(
           "presence_penalty", "0",
           "taken from the logit of each token that the answer has already, as OpenAI defines it; "
           "below 0: such tokens become likelier")
-      .range({.least = -kMaxPenalty, .most = kMaxPenalty});
+      .range({.least = -kMaxPenalty, .most = kMaxPenalty})
+      .verbs(kGenerate | kServe);
   table
       .add<&Recipe::frequency_penalty>("frequency_penalty", "0",
                                        "taken from the logit of a token once for each time that "
                                        "the answer has it, as OpenAI defines it")
-      .range({.least = -kMaxPenalty, .most = kMaxPenalty});
+      .range({.least = -kMaxPenalty, .most = kMaxPenalty})
+      .verbs(kGenerate | kServe);
   table
       .add<&Recipe::logprobs>("logprobs", "-1",
                               "with each new token its log-probability and those of this many of "
@@ -56,7 +63,7 @@ void add_sampling_keys(KeyTable& table) {
 
 // What adapters take is planned by mode=serve, too.
 void add_adapters_keys(KeyTable& table) {
-  constexpr uint8_t kUsers = kGenerate | bit(Verb::plan);
+  constexpr uint8_t kUsers = kGenerate | kServe | bit(Verb::plan);
   table
       .add<&Recipe::adapters>("adapters", "",
                               "LoRA adapters that each request chooses from, as NAME=FOLDER: a "
@@ -109,7 +116,7 @@ void add_generation_keys(KeyTable& table) {
                                     "largest number of tokens to generate; in "
                                     "training, of an answer that an evaluation asks for")
       .range({.least = 1, .most = kMaxTokens})
-      .verbs(kTraining | kGenerate | kEvaluate);
+      .verbs(kTraining | kGenerate | kEvaluate | kServe);
   add_sampling_keys(table);
   table
       .add<&Recipe::stop>("stop", "",
@@ -127,9 +134,9 @@ void add_generation_keys(KeyTable& table) {
       .add<&Recipe::batch>("batch", "32",
                            "questions, or prompts of a file, that are answered side by side (in "
                            "training, those of an evaluation); for bench decode, copies of its "
-                           "prompt (default 1 there)")
+                           "prompt (default 1 there); for serve, answers (default 8 there)")
       .range({.least = 1, .most = kMaxSequences})
-      .verbs(kTraining | kGenerate | kEvaluate);
+      .verbs(kTraining | kGenerate | kEvaluate | kServe);
   table
       .add<&Recipe::kv_cache_dtype>(
           "kv_cache_dtype", CacheDtype::automatic,
@@ -139,7 +146,7 @@ void add_generation_keys(KeyTable& table) {
                  "keys and values are kept in 8 bits as whole numbers with a scale for each token "
                  "and head: kv_cache_dtype: int8")
       .not_built({"int4", "q4_0", "nf4"}, "the smallest type of keys and values is int8")
-      .verbs(bit(Verb::plan) | kGenerate | kScore | kEvaluate);
+      .verbs(bit(Verb::plan) | kGenerate | kScore | kEvaluate | kServe);
   table
       .add<&Recipe::prompt_lookup_num_tokens>(
           "prompt_lookup_num_tokens", "0",

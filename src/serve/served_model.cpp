@@ -1,0 +1,72 @@
+#include "serve/served_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "base/error.h"
+#include "engine/questions/prompt.h"
+#include "engine/request_shape.h"
+#include "generate/folder_sampling.h"
+#include "generate/recipe_request.h"
+#include "models/families/families.h"
+#include "runtime/loading/load_weights.h"
+
+namespace snug::serve {
+namespace {
+
+int64_t context_of(const formats::Recipe& recipe, const models::ModelConfig& model) {
+  if (!recipe.is_given("max_length")) return std::min(kServedContext, model.max_position);
+  if (recipe.max_length > model.max_position)
+    recipe.fail("max_length", fmt::format("is {}, but the model has {} positions",
+                                          recipe.max_length, model.max_position));
+  return recipe.max_length > 0 ? recipe.max_length : model.max_position;
+}
+
+// Room for requests of any kind: some need whole rows of logits, so all have them.
+plan::InferenceShape shape_of(const formats::Recipe& recipe, int64_t context) {
+  plan::InferenceShape shape;
+  shape.sequences = recipe.is_given("batch") ? recipe.batch : kServedSequences;
+  shape.capacity = context;
+  shape.prefill_tokens = std::clamp(context, plan::kMinPrefillTokens, plan::kPrefillTokens);
+  shape.prefill_tokens -= shape.prefill_tokens % plan::kMinPrefillTokens;
+  plan::add_small_sizes(shape);
+  return shape;
+}
+
+std::string name_of(const std::string& model) {
+  const std::filesystem::path path = std::filesystem::path(model).lexically_normal();
+  const std::string last = (path.has_filename() ? path : path.parent_path()).filename().string();
+  return last.empty() || last == "." ? "model" : last;
+}
+
+}  // namespace
+
+ServedModel::ServedModel(const formats::Recipe& recipe) : name_(name_of(recipe.model)) {
+  const models::ModelSource model = runtime::open_model(recipe);
+  if (model.config.has_encoder())
+    recipe.fail("model",
+                "is an encoder-decoder, which snug serve does not answer with; snug generate does");
+  tokenizer_ = engine::open_tokenizer(recipe, model);
+  try {
+    chat_.emplace(recipe.chat_template, *tokenizer_);
+    chat_ends_ = engine::end_ids(recipe, *tokenizer_, true);
+  } catch (const base::UserError& error) {
+    if (!recipe.chat_template.empty()) throw;
+    why_no_chat_ = error.what();
+  }
+  text_ends_ = engine::end_ids(recipe, *tokenizer_, false);
+  sampling_ = generate::recipe_sampling(generate::with_folder_sampling(recipe, model));
+  if (recipe.is_given("max_new_tokens")) new_tokens_ = recipe.max_new_tokens;
+  context_ = context_of(recipe, model.config);
+  inference_.emplace(recipe, model, shape_of(recipe, context_));
+  for (const models::KeyPool& pool :
+       plan::key_pools(inference_->shape(), models::stack_of(inference_->model())))
+    pages_ += pool.pages;
+}
+
+ServedModel::~ServedModel() = default;
+
+}  // namespace snug::serve
