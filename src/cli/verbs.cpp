@@ -85,7 +85,13 @@ int score(const Request& request) { return generate::score(request.recipe(), req
 int evaluate(const Request& request) { return generate::evaluate(request.recipe(), request.json); }
 #endif
 #ifdef SNUG_WITH_SERVE
-int serve(const Request& request) { return serve::serve(request.recipe(), request.json); }
+int serve(const Request& request) {
+  // As the user named the model: of a GGUF file the recipe has the folder that is made of it.
+  const std::string model = formats::load_recipe(request.recipe_file, request.overrides).model;
+  const formats::Recipe recipe = request.recipe();
+  recipe.require("model");
+  return serve::serve(recipe, serve::served_name(model), request.json);
+}
 constexpr const char* kServeHelp =
     "serve:\n"
     "  max_length=4096      tokens that a prompt and its answer may have; 0: as many as the model "

@@ -26,6 +26,8 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr size_t kReadBytes = 16 << 10;
 constexpr int kPollMilliseconds = 100;
 constexpr size_t kMaxPathBytes = 512;
+constexpr int kTooLarge = 413;
+constexpr int kClosedByClient = 499;
 
 SteadyClock::time_point seconds_from_now(double seconds) {
   return SteadyClock::now() + std::chrono::duration_cast<SteadyClock::duration>(
@@ -294,16 +296,18 @@ void fill_in(HttpAnswer answer, httplib::Response& of_library) {
       });
 }
 
+std::string error_text(std::string_view why) {
+  return fmt::format(R"({{"error":{{"message":"{}","type":"invalid_request_error",)"
+                     R"("param":null,"code":null}}}})",
+                     why);
+}
+
 // What the library would do with these headers has no place here: it unpacks a body to any size,
 // and repeats an answer for every range.
 bool is_refused(const httplib::Request& request, httplib::Response& response) {
   const auto refuse = [&](int status, std::string_view why) {
     response.status = status;
-    response.set_content(
-        fmt::format(R"({{"error":{{"message":"{}","type":"invalid_request_error",)"
-                    R"("param":null,"code":null}}}})",
-                    why),
-        "application/json");
+    response.set_content(error_text(why), "application/json");
     return true;
   };
   if (request.path.size() > kMaxPathBytes) return refuse(414, "the path is too long");
@@ -341,6 +345,14 @@ HttpServer::HttpServer(const HttpLimits& limits, HttpHandler handler)
   server.set_pre_routing_handler([](const httplib::Request& request, httplib::Response& response) {
     return is_refused(request, response) ? httplib::Server::HandlerResponse::Handled
                                          : httplib::Server::HandlerResponse::Unhandled;
+  });
+  server.set_error_handler([](const httplib::Request&, httplib::Response& response) {
+    if (!response.body.empty() || response.status == kClosedByClient) return;
+    response.set_content(error_text(response.status == kTooLarge
+                                        ? "the body is larger than this server takes; more than "
+                                          "8192 bytes need Content-Type: application/json"
+                                        : "this is no request that can be read"),
+                         "application/json");
   });
   server.Get("/.*", handle).Post("/.*", handle).Delete("/.*", handle).Options("/.*", handle);
   server.Put("/.*", handle).Patch("/.*", handle);

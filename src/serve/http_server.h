@@ -23,7 +23,7 @@ struct HttpRequest {
   std::string authorization{};  // the header of that name
   std::string origin{};         // the page of a browser that asks; empty: none does
   std::string host{};           // by which name the server was asked for
-  std::string body{};
+  std::string_view body{};      // valid until the handler returns
   bool is_crowd = false;  // there are more connections than there may be: refuse it
   // Whether the other side has closed the connection. Valid until the answer has been sent.
   std::function<bool()> is_cut{};

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -65,9 +66,15 @@ void tell(Server& server, const std::string& address, bool json) {
 
 }  // namespace
 
-int serve(const formats::Recipe& recipe, bool json) {
-  recipe.require("model");
-  Server server(recipe);
+std::string served_name(const std::string& model) {
+  std::filesystem::path path = std::filesystem::path(model).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  const std::string name = (path.extension() == ".gguf" ? path.stem() : path.filename()).string();
+  return name.empty() || name == "." || name == ".." ? "model" : name;
+}
+
+int serve(const formats::Recipe& recipe, const std::string& name, bool json) {
+  Server server(recipe, name);
   const int64_t port = server.start();
   listen_to_signals();
   tell(server, address_of(recipe.host, port), json);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "base/error.h"
@@ -36,15 +35,9 @@ plan::InferenceShape shape_of(const formats::Recipe& recipe, int64_t context) {
   return shape;
 }
 
-std::string name_of(const std::string& model) {
-  const std::filesystem::path path = std::filesystem::path(model).lexically_normal();
-  const std::string last = (path.has_filename() ? path : path.parent_path()).filename().string();
-  return last.empty() || last == "." ? "model" : last;
-}
-
 }  // namespace
 
-ServedModel::ServedModel(const formats::Recipe& recipe) : name_(name_of(recipe.model)) {
+ServedModel::ServedModel(const formats::Recipe& recipe, std::string name) : name_(std::move(name)) {
   const models::ModelSource model = runtime::open_model(recipe);
   if (model.config.has_encoder())
     recipe.fail("model",

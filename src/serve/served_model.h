@@ -23,8 +23,9 @@ inline constexpr int64_t kServedSequences = 8;
 
 class ServedModel {
  public:
-  // Throws UserError; with exit code 3 where it does not fit the budget.
-  explicit ServedModel(const formats::Recipe& recipe);
+  // `name`: by which clients ask for it. Throws UserError; with exit code 3 where it does not fit
+  // the budget.
+  ServedModel(const formats::Recipe& recipe, std::string name);
   ~ServedModel();
 
   const std::string& name() const { return name_; }

@@ -43,10 +43,10 @@ ConnectionMemory connection_memory(const formats::Recipe& recipe) {
           .reading_bytes = kReaders * kReadingFactor * recipe.max_body};
 }
 
-Server::Server(const formats::Recipe& recipe)
+Server::Server(const formats::Recipe& recipe, const std::string& name)
     : recipe_(recipe),
       memory_(connection_memory(recipe)),
-      model_(for_model(recipe, memory_)),
+      model_(for_model(recipe, memory_), name),
       loop_(model_.inference(), model_.tokenizer(),
             {.max_waiting = recipe.max_waiting,
              .request_seconds = static_cast<double>(recipe.request_timeout)}),

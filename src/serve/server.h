@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <string>
 
 #include "formats/recipe/recipe.h"
 #include "serve/api.h"
@@ -24,7 +24,8 @@ ConnectionMemory connection_memory(const formats::Recipe& recipe);
 class Server {
  public:
   // Plans and loads. Throws UserError; with exit code 3 where it does not fit the budget.
-  explicit Server(const formats::Recipe& recipe);
+  // `name`: by which clients ask for the model.
+  Server(const formats::Recipe& recipe, const std::string& name);
 
   // Listens from now on. Returns the port. Throws UserError where that is not possible.
   int64_t start();
@@ -35,6 +36,7 @@ class Server {
   const ConnectionMemory& memory() const { return memory_; }
   // Of arenas and connections.
   int64_t planned_bytes();
+  LoopState state() const { return loop_.state(); }
   // Why nothing runs any more; empty: it does.
   std::string failure() const { return loop_.failure(); }
 
