@@ -117,7 +117,8 @@ HttpAnswer Api::handle(const HttpRequest& request) {
     const Route* route = find_route(request.path);
     path = route->path;
     check(request, route->is_open);
-    if (request.method != route->method)
+    const bool is_head = request.method == "HEAD" && route->method == "GET";
+    if (request.method != route->method && !is_head)
       throw ApiError(kWrongMethod, fmt::format("{} takes {}", route->path, route->method));
     answer = (this->*route->answer)(request);
   } catch (const ApiError& error) {

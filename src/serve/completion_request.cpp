@@ -240,6 +240,9 @@ CompletionRequest read_completion_request(std::string_view body, bool is_chat,
   } catch (const base::UserError& error) {
     throw ApiError(kBadRequest, error.what(), is_chat ? "messages" : "prompt");
   }
+  if (std::ssize(request.prompts) * request.answers > kMostAnswers)
+    fields.refuse("n", fmt::format("asks for {} answers to {} prompts; {} at most in one request",
+                                   request.answers, request.prompts.size(), kMostAnswers));
   request.common.max_new_tokens = read_new_tokens(fields, request, model);
   fields.refuse_others();
   return request;

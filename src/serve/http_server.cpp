@@ -25,6 +25,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr size_t kReadBytes = 16 << 10;
 constexpr int kPollMilliseconds = 100;
+constexpr double kFirstPatienceSeconds = 1;
 constexpr size_t kMaxPathBytes = 512;
 constexpr int kTooLarge = 413;
 constexpr int kClosedByClient = 499;
@@ -46,11 +47,15 @@ class Connection final : public httplib::Stream {
   Connection(int socket, const HttpLimits& limits, const std::atomic<bool>& is_stopping)
       : socket_(socket), limits_(limits), is_stopping_(is_stopping) {}
 
-  // Waits for the first byte of a request; false: there is none. `gives_way` is asked meanwhile.
-  bool begin_request(const std::function<bool()>& gives_way) {
+  // Waits for the first byte of a request; false: there is none. After `patience` seconds it asks
+  // whether it has to give way.
+  bool begin_request(double patience, const std::function<bool()>& gives_way) {
     const SteadyClock::time_point end = seconds_from_now(limits_.keep_alive_seconds);
-    while (at_ == held_.size() && !polls(socket_, POLLIN, kPollMilliseconds))
-      if (SteadyClock::now() > end || is_stopping_ || gives_way()) return false;
+    const SteadyClock::time_point asks = seconds_from_now(patience);
+    while (at_ == held_.size() && !polls(socket_, POLLIN, kPollMilliseconds)) {
+      const SteadyClock::time_point now = SteadyClock::now();
+      if (now > end || is_stopping_ || (now > asks && gives_way())) return false;
+    }
     in_headers_ = true;
     end_of_line_ = 0;
     header_bytes_ = 0;
@@ -59,13 +64,8 @@ class Connection final : public httplib::Stream {
     return true;
   }
 
-  // Whether the other side has closed the connection, or stopped sending.
-  bool is_cut() const {
-    if (is_stopping_) return true;
-    if (!polls(socket_, POLLIN | POLLRDHUP, 0)) return false;
-    char byte = 0;
-    return ::recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
-  }
+  // Whether the other side has closed the connection, or its half of it.
+  bool is_cut() const { return is_stopping_ || polls(socket_, POLLRDHUP, 0); }
 
   bool is_readable() const override { return at_ < held_.size() || polls(socket_, POLLIN, 0); }
   bool is_writable() const override { return !is_cut(); }
@@ -245,8 +245,7 @@ class LimitedServer final : public httplib::Server {
     bool is_first = true;
     // A connection has a moment for its first request, however many wait.
     while (is_good && !is_closed &&
-           connection.begin_request(is_first ? [] { return false; }
-                                             : std::function<bool()>(gives_way))) {
+           connection.begin_request(is_first ? kFirstPatienceSeconds : 0, gives_way)) {
       is_first = false;
       is_good = process_request(connection, is_of_crowd || is_stopping_, is_closed,
                                 [](httplib::Request&) {});
