@@ -67,6 +67,19 @@ class Connection final : public httplib::Stream {
   // Whether the other side has closed the connection, or its half of it.
   bool is_cut() const { return is_stopping_ || polls(socket_, POLLRDHUP, 0); }
 
+  // Reads on for a moment what nobody wants: where a connection is closed before that, the other
+  // side may never see what it was answered.
+  void read_out() {
+    constexpr double kSeconds = 1;
+    ::shutdown(socket_, SHUT_WR);
+    const SteadyClock::time_point end = seconds_from_now(kSeconds);
+    held_.resize(kReadBytes);
+    while (SteadyClock::now() < end && !is_stopping_)
+      if (polls(socket_, POLLIN, kPollMilliseconds) &&
+          ::recv(socket_, held_.data(), held_.size(), 0) <= 0)
+        return;
+  }
+
   bool is_readable() const override { return at_ < held_.size() || polls(socket_, POLLIN, 0); }
   bool is_writable() const override { return !is_cut(); }
 
@@ -146,9 +159,11 @@ class Connection final : public httplib::Stream {
   SteadyClock::time_point deadline_{};
 };
 
-// The connection that this thread serves, and whether it is one too many.
+// The connection that this thread serves, whether it is one too many, and whether its request has
+// been read as a whole: of another one the rest is still to come, and is no request.
 thread_local Connection* served_connection = nullptr;
 thread_local bool is_of_crowd = false;
+thread_local bool is_read_whole = false;
 
 // Threads for connections: one for each that may be open, begun when it is needed, and one more,
 // which tells the others that there are too many.
@@ -243,15 +258,18 @@ class LimitedServer final : public httplib::Server {
     bool is_closed = false;
     bool is_good = true;
     bool is_first = true;
+    is_read_whole = true;
     // A connection has a moment for its first request, however many wait.
     while (is_good && !is_closed &&
            connection.begin_request(is_first ? kFirstPatienceSeconds : 0, gives_way)) {
       is_first = false;
+      is_read_whole = false;
       is_good = process_request(connection, is_of_crowd || is_stopping_, is_closed,
                                 [](httplib::Request&) {});
-      if (is_of_crowd) break;
+      if (is_of_crowd || !is_read_whole) break;
     }
     served_connection = nullptr;
+    if (!is_read_whole) connection.read_out();
     ::shutdown(socket, SHUT_RDWR);
     ::close(socket);
     return is_good;
@@ -336,6 +354,7 @@ HttpServer::HttpServer(const HttpLimits& limits, HttpHandler handler)
   httplib::Server& server = state_->server;
   const auto handle = [state = state_.get()](const httplib::Request& request,
                                              httplib::Response& response) {
+    is_read_whole = true;
     fill_in(state->handler(request_of(request)), response);
   };
   server.set_payload_max_length(static_cast<size_t>(limits.max_body_bytes));
