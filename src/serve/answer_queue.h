@@ -37,6 +37,7 @@ class AnswerQueue {
 
   // The engine's numbers of the answers. Of the thread of inference alone.
   std::vector<engine::RequestId> requests{};
+  bool is_taken_back = false;  // of the same thread: it has not begun and shall not
 
  private:
   std::mutex mutex_;

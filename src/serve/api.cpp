@@ -48,6 +48,13 @@ bool is_same_key(std::string_view given, std::string_view key) {
   return differences == 0;
 }
 
+void check_adapter_loading(bool is_allowed) {
+  if (!is_allowed)
+    throw ApiError(kForbidden,
+                   "requests cannot load or drop adapters here; start the server with "
+                   "adapter_loading=true, max_adapters and max_adapter_rank");
+}
+
 int64_t now_since_1970() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::seconds>(now).count();
@@ -59,8 +66,8 @@ struct Api::Route {
   std::string_view path;
   std::string_view method;
   HttpAnswer (Api::*answer)(const HttpRequest&);
-  bool is_open = false;       // needs no key
-  bool has_name = false;      // goes on with a slash and a name
+  bool is_open = false;   // needs no key
+  bool has_name = false;  // goes on with a slash and a name
 };
 
 const Api::Route* Api::find_route(const std::string& path) {
@@ -71,6 +78,8 @@ const Api::Route* Api::find_route(const std::string& path) {
       {"/v1/models", "GET", &Api::models, false, true},
       {"/v1/chat/completions", "POST", &Api::chat},
       {"/v1/completions", "POST", &Api::completion},
+      {"/v1/load_lora_adapter", "POST", &Api::load_adapter},
+      {"/v1/unload_lora_adapter", "POST", &Api::drop_adapter},
       {"/tokenize", "POST", &Api::tokenize},
       {"/detokenize", "POST", &Api::detokenize},
       {"/snug/server", "GET", &Api::server},
@@ -83,8 +92,8 @@ const Api::Route* Api::find_route(const std::string& path) {
   if (at != routes.end()) return &*at;
   std::vector<std::string_view> paths;
   for (const Route& route : routes) paths.push_back(route.path);
-  throw ApiError(kNotFound,
-                 fmt::format("there is nothing at this path; there are {}", fmt::join(paths, ", ")));
+  throw ApiError(kNotFound, fmt::format("there is nothing at this path; there are {}",
+                                        fmt::join(paths, ", ")));
 }
 
 Api::Api(ServedModel& model, InferenceLoop& loop, ApiOptions options)
@@ -204,6 +213,32 @@ HttpAnswer Api::runs(const HttpRequest& request) {
   return json_answer(runs_in(options_.runs));
 }
 
+HttpAnswer Api::load_adapter(const HttpRequest& request) {
+  check_adapter_loading(options_.adapter_loading);
+  RequestFields fields(request.body);
+  const std::string name = fields.text("lora_name").value_or("");
+  const auto folder = fields.text("lora_path");
+  if (!folder || folder->empty()) fields.refuse("lora_path", "must be an adapter's folder");
+  fields.refuse_others();
+  const std::lock_guard lock(adapters_);
+  const formats::Recipe recipe = model_.with_adapter(name, *folder);
+  loop_.replace_adapters(recipe);
+  model_.set_adapters(recipe);
+  return json_answer({{"loaded", name}});
+}
+
+HttpAnswer Api::drop_adapter(const HttpRequest& request) {
+  check_adapter_loading(options_.adapter_loading);
+  RequestFields fields(request.body);
+  const std::string name = fields.text("lora_name").value_or("");
+  fields.refuse_others();
+  const std::lock_guard lock(adapters_);
+  const formats::Recipe recipe = model_.without_adapter(name);
+  loop_.replace_adapters(recipe);
+  model_.set_adapters(recipe);
+  return json_answer({{"dropped", name}});
+}
+
 HttpAnswer Api::tokenize(const HttpRequest& request) {
   RequestFields fields(request.body);
   adapter_named(fields.text("model").value_or(""), model_);
@@ -221,8 +256,7 @@ HttpAnswer Api::tokenize(const HttpRequest& request) {
     ids = model_.tokenizer().encode(content ? *content : *prompt, has_special);
   }
   fields.refuse_others();
-  return json_answer(
-      {{"tokens", ids}, {"count", ids.size()}, {"max_model_len", model_.context()}});
+  return json_answer({{"tokens", ids}, {"count", ids.size()}, {"max_model_len", model_.context()}});
 }
 
 HttpAnswer Api::detokenize(const HttpRequest& request) {
@@ -257,8 +291,7 @@ HttpAnswer Api::complete(const HttpRequest& request, bool is_chat) {
   readers_.release();
   const auto answers = std::ssize(asked.prompts) * asked.answers;
   const int64_t first_sample = asked_.fetch_add(answers);
-  auto running =
-      std::make_shared<RunningCompletion>(std::move(asked), model_, loop_, first_sample);
+  auto running = std::make_shared<RunningCompletion>(std::move(asked), model_, loop_, first_sample);
   HttpAnswer answer;
   if (!running->wait_for_first(request.is_cut)) return {.status = kClosed};
   metrics_.first_token(running->seconds());

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <semaphore>
 #include <string>
 
@@ -20,9 +21,10 @@ namespace snug::serve {
 inline constexpr int64_t kReaders = 2;
 
 struct ApiOptions {
-  std::string api_key{};        // empty: none is needed
-  std::string runs{};           // the folder of runs that are shown; empty: none
-  int64_t planned_bytes = 0;    // arenas and connections
+  std::string api_key{};                   // empty: none is needed
+  std::string runs{};                      // the folder of runs that are shown; empty: none
+  bool adapter_loading = false;            // requests may load and drop adapters
+  int64_t planned_bytes = 0;               // arenas, connections and the process
   std::function<int64_t()> connections{};  // that are open
 };
 
@@ -45,6 +47,8 @@ class Api {
   HttpAnswer models(const HttpRequest& request);
   HttpAnswer server(const HttpRequest& request);
   HttpAnswer runs(const HttpRequest& request);
+  HttpAnswer load_adapter(const HttpRequest& request);
+  HttpAnswer drop_adapter(const HttpRequest& request);
   HttpAnswer tokenize(const HttpRequest& request);
   HttpAnswer detokenize(const HttpRequest& request);
   HttpAnswer chat(const HttpRequest& request) { return complete(request, true); }
@@ -57,6 +61,7 @@ class Api {
   const int64_t begun_;  // seconds since 1970
   ServerMetrics metrics_{};
   std::counting_semaphore<kReaders> readers_{kReaders};
+  std::mutex adapters_{};  // held while they are replaced
   std::atomic<bool> is_stopping_ = false;
   std::atomic<int64_t> asked_ = 0;  // answers so far, so that each draws anew
 };

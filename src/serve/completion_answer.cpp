@@ -38,8 +38,7 @@ void CompletionAnswer::take(const ChoiceEvent& event) {
   choice.text += event.event.text;
   choice.cached_tokens = event.cached_tokens;
   if (event.event.id) ++new_tokens_;
-  if (shows_token(event.event) && !request_.is_streamed)
-    choice.tokens.push_back(token_json(event));
+  if (shows_token(event.event) && !request_.is_streamed) choice.tokens.push_back(token_json(event));
   if (!event.event.finish) return;
   ++ended_;
   switch (*event.event.finish) {
@@ -125,10 +124,10 @@ std::vector<ordered_json> CompletionAnswer::first_chunks() const {
   if (!request_.is_chat) return chunks;
   chunks.reserve(choices_.size());
   for (size_t i = 0; i < choices_.size(); ++i)
-    chunks.push_back(chunk(static_cast<int64_t>(i),
-                           {{"delta", {{"role", "assistant"}, {"content", ""}}},
-                            {"logprobs", nullptr},
-                            {"finish_reason", nullptr}}));
+    chunks.push_back(
+        chunk(static_cast<int64_t>(i), {{"delta", {{"role", "assistant"}, {"content", ""}}},
+                                        {"logprobs", nullptr},
+                                        {"finish_reason", nullptr}}));
   return chunks;
 }
 

@@ -153,13 +153,11 @@ std::vector<engine::Ids> read_prompts(RequestFields& fields, const ServedModel& 
   const ordered_json* prompt = fields.find("prompt");
   if (prompt == nullptr) fields.refuse("prompt", "is missing");
   const auto one = [&](const ordered_json& given) {
-    if (given.is_string())
-      return engine::text_prompt(model.tokenizer(), given.get<std::string>());
+    if (given.is_string()) return engine::text_prompt(model.tokenizer(), given.get<std::string>());
     if (given.is_array()) return ids_in(fields, given, model);
     fields.refuse("prompt", "must be a text, a list of texts, or ids of tokens");
   };
-  const bool is_list =
-      prompt->is_array() && !prompt->empty() && !prompt->front().is_number();
+  const bool is_list = prompt->is_array() && !prompt->empty() && !prompt->front().is_number();
   if (!is_list) return {one(*prompt)};
   std::vector<engine::Ids> prompts;
   prompts.reserve(prompt->size());
@@ -201,7 +199,7 @@ int64_t CompletionRequest::prompt_tokens() const {
 }
 
 std::string adapter_named(const std::string& named, const ServedModel& model) {
-  const std::vector<std::string>& adapters = model.adapters();
+  const std::vector<std::string> adapters = model.adapters();
   if (named.empty() || named == model.name()) return "";
   if (std::ranges::count(adapters, named) > 0) return named;
   throw ApiError(kNotFound,

@@ -19,8 +19,7 @@ text::Message message_of(RequestFields& fields, ordered_json message, size_t ind
   const std::string name = fmt::format("messages[{}]", index);
   if (!message.is_object()) fields.refuse(name, "is not an object");
   const auto role = message.find("role");
-  if (role == message.end() || !role->is_string())
-    fields.refuse(name, "has no role, such as user");
+  if (role == message.end() || !role->is_string()) fields.refuse(name, "has no role, such as user");
   if (*role == kDeveloper) *role = "system";
   const auto content = message.find("content");
   const bool has_content =

@@ -31,8 +31,8 @@ constexpr int kTooLarge = 413;
 constexpr int kClosedByClient = 499;
 
 SteadyClock::time_point seconds_from_now(double seconds) {
-  return SteadyClock::now() + std::chrono::duration_cast<SteadyClock::duration>(
-                                  std::chrono::duration<double>(seconds));
+  return SteadyClock::now() +
+         std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(seconds));
 }
 
 bool polls(int socket, short what, int milliseconds) {

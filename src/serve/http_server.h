@@ -24,7 +24,7 @@ struct HttpRequest {
   std::string origin{};         // the page of a browser that asks; empty: none does
   std::string host{};           // by which name the server was asked for
   std::string_view body{};      // valid until the handler returns
-  bool is_crowd = false;  // there are more connections than there may be: refuse it
+  bool is_crowd = false;        // there are more connections than there may be: refuse it
   // Whether the other side has closed the connection. Valid until the answer has been sent.
   std::function<bool()> is_cut{};
 };
@@ -47,9 +47,9 @@ struct HttpLimits {
   int64_t max_connections = 64;
   int64_t max_body_bytes = 1 << 20;
   int64_t max_header_bytes = 32 << 10;
-  double header_seconds = 10;     // from the first byte to the end of the headers
-  double body_seconds = 60;       // for the rest of the request
-  double write_seconds = 30;      // in which the other side takes something of what is sent
+  double header_seconds = 10;      // from the first byte to the end of the headers
+  double body_seconds = 60;        // for the rest of the request
+  double write_seconds = 30;       // in which the other side takes something of what is sent
   double keep_alive_seconds = 30;  // without a word
 };
 

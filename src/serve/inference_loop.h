@@ -27,7 +27,7 @@ struct Submission {
 };
 
 struct LoopLimits {
-  int64_t max_waiting = 0;      // answers that wait for room; 0: no limit
+  int64_t max_waiting = 0;     // answers that wait for room; 0: no limit
   double request_seconds = 0;  // from the arrival to the end; 0: no limit
 };
 
@@ -55,6 +55,9 @@ class InferenceLoop {
   std::shared_ptr<AnswerQueue> submit(std::vector<Submission> submissions);
   // Ends what is left of them.
   void cancel(const std::shared_ptr<AnswerQueue>& queue);
+  // Puts the recipe's adapters in the place of those that there are, as Inference does, once all
+  // that runs has ended; what is submitted meanwhile begins after it. Throws UserError as it does.
+  void replace_adapters(const formats::Recipe& recipe);
   // Ends all with this error.
   void fail_all(const ApiError& error);
 

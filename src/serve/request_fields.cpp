@@ -105,8 +105,7 @@ std::optional<RequestFields> RequestFields::object(std::string_view name) {
 void RequestFields::not_built(std::string_view name, const ordered_json& harmless,
                               std::string_view advice) {
   const ordered_json* value = find(name);
-  if (value != nullptr && *value != harmless)
-    refuse(name, fmt::format("is not built: {}", advice));
+  if (value != nullptr && *value != harmless) refuse(name, fmt::format("is not built: {}", advice));
 }
 
 void RequestFields::refuse_others() const {

@@ -50,7 +50,8 @@ void tell(Server& server, const std::string& address, bool json) {
                                          {"max_length", model.context()},
                                          {"running_sequences", shape.sequences},
                                          {"arena_bytes", arenas},
-                                         {"connection_bytes", memory.bytes()}};
+                                         {"connection_bytes", memory.bytes()},
+                                         {"process_bytes", server.process_bytes()}};
     base::print("{}\n", told.dump());
   } else {
     base::print("{}{}{}\n", model.name(), model.adapters().empty() ? "" : " with the adapters ",
@@ -59,6 +60,7 @@ void tell(Server& server, const std::string& address, bool json) {
                 plan::readable_bytes(arenas), shape.sequences, model.context());
     base::print("{:>12}  at most, for {} connections\n", plan::readable_bytes(memory.bytes()),
                 memory.connections);
+    base::print("{:>12}  the process itself\n", plan::readable_bytes(server.process_bytes()));
     base::print("{} is open for a browser, {}/v1 for clients; Ctrl-C ends it\n", address, address);
   }
   base::flush_output();

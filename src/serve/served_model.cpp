@@ -11,7 +11,9 @@
 #include "generate/folder_sampling.h"
 #include "generate/recipe_request.h"
 #include "models/families/families.h"
+#include "plan/spec/adapter_slots.h"
 #include "runtime/loading/load_weights.h"
+#include "serve/api_error.h"
 
 namespace snug::serve {
 namespace {
@@ -37,7 +39,8 @@ plan::InferenceShape shape_of(const formats::Recipe& recipe, int64_t context) {
 
 }  // namespace
 
-ServedModel::ServedModel(const formats::Recipe& recipe, std::string name) : name_(std::move(name)) {
+ServedModel::ServedModel(const formats::Recipe& recipe, std::string name)
+    : recipe_(recipe), name_(std::move(name)) {
   const models::ModelSource model = runtime::open_model(recipe);
   if (model.config.has_encoder())
     recipe.fail("model",
@@ -61,5 +64,42 @@ ServedModel::ServedModel(const formats::Recipe& recipe, std::string name) : name
 }
 
 ServedModel::~ServedModel() = default;
+
+std::vector<std::string> ServedModel::adapters() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (plan::NamedAdapter& adapter : plan::named_adapters(recipe_))
+    names.push_back(std::move(adapter.name));
+  return names;
+}
+
+formats::Recipe ServedModel::with_adapter(const std::string& name,
+                                          const std::string& folder) const {
+  const std::vector<std::string> known = adapters();
+  if (name == name_ || std::ranges::count(known, name) > 0)
+    throw ApiError(kBadRequest, fmt::format("'{}' is the name of a model that is here", name),
+                   "lora_name");
+  if (name.empty() || name.find('=') != std::string::npos)
+    throw ApiError(kBadRequest, "'lora_name' is no name", "lora_name");
+  const std::lock_guard lock(mutex_);
+  formats::Recipe recipe = recipe_;
+  recipe.adapters.push_back(fmt::format("{}={}", name, folder));
+  return recipe;
+}
+
+formats::Recipe ServedModel::without_adapter(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  formats::Recipe recipe = recipe_;
+  const auto gone = std::erase_if(
+      recipe.adapters, [&](const std::string& entry) { return entry.starts_with(name + "="); });
+  if (gone == 0)
+    throw ApiError(kNotFound, fmt::format("there is no adapter '{}'", name), "lora_name");
+  return recipe;
+}
+
+void ServedModel::set_adapters(const formats::Recipe& recipe) {
+  const std::lock_guard lock(mutex_);
+  recipe_.adapters = recipe.adapters;
+}
 
 }  // namespace snug::serve

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,7 +30,14 @@ class ServedModel {
   ~ServedModel();
 
   const std::string& name() const { return name_; }
-  const std::vector<std::string>& adapters() const { return inference_->adapters(); }
+  // The names of those that requests choose from now. Any thread.
+  std::vector<std::string> adapters() const;
+  // The recipe with one more adapter, or with one fewer. Throws ApiError for a name that is taken,
+  // or that there is not.
+  formats::Recipe with_adapter(const std::string& name, const std::string& folder) const;
+  formats::Recipe without_adapter(const std::string& name) const;
+  // From now on these are the adapters.
+  void set_adapters(const formats::Recipe& recipe);
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
   engine::Inference& inference() { return *inference_; }
   int64_t context() const { return context_; }
@@ -49,7 +57,9 @@ class ServedModel {
   int64_t pages() const { return pages_; }
 
  private:
+  formats::Recipe recipe_;
   std::string name_;
+  mutable std::mutex mutex_;  // of the recipe's adapters
   std::optional<text::Tokenizer> tokenizer_{};
   std::optional<text::ChatTemplate> chat_{};
   std::string why_no_chat_{};

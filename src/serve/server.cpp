@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/seconds_since.h"
+#include "runtime/process/process_memory.h"
 
 namespace snug::serve {
 namespace {
@@ -45,6 +46,7 @@ ConnectionMemory connection_memory(const formats::Recipe& recipe) {
 
 Server::Server(const formats::Recipe& recipe, const std::string& name)
     : recipe_(recipe),
+      process_bytes_(runtime::outside_bytes()),
       memory_(connection_memory(recipe)),
       model_(for_model(recipe, memory_), name),
       loop_(model_.inference(), model_.tokenizer(),
@@ -53,12 +55,15 @@ Server::Server(const formats::Recipe& recipe, const std::string& name)
       api_(model_, loop_,
            {.api_key = recipe.api_key,
             .runs = recipe.runs,
+            .adapter_loading = recipe.adapter_loading,
             .planned_bytes = planned_bytes(),
             .connections = [this] { return http_.connections(); }}),
-      http_(http_limits(recipe), [this](const HttpRequest& request) { return api_.handle(request); }) {
-}
+      http_(http_limits(recipe),
+            [this](const HttpRequest& request) { return api_.handle(request); }) {}
 
-int64_t Server::planned_bytes() { return model_.inference().arena_bytes() + memory_.bytes(); }
+int64_t Server::planned_bytes() {
+  return model_.inference().arena_bytes() + memory_.bytes() + process_bytes();
+}
 
 int64_t Server::start() { return http_.start(recipe_.host, recipe_.port); }
 

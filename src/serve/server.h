@@ -34,7 +34,9 @@ class Server {
 
   ServedModel& model() { return model_; }
   const ConnectionMemory& memory() const { return memory_; }
-  // Of arenas and connections.
+  // Of the process itself: its code, libraries and the tokenizer.
+  int64_t process_bytes() const { return process_bytes_ + model_.tokenizer().host_bytes(); }
+  // All of it: arenas, connections, the process.
   int64_t planned_bytes();
   LoopState state() const { return loop_.state(); }
   // Why nothing runs any more; empty: it does.
@@ -42,6 +44,7 @@ class Server {
 
  private:
   const formats::Recipe recipe_;
+  const int64_t process_bytes_;
   const ConnectionMemory memory_;
   ServedModel model_;
   InferenceLoop loop_;

@@ -70,8 +70,9 @@ std::string ServerMetrics::text(const ShownMetrics& shown) const {
   counter("snug_prompt_seconds_total", "Time of reading prompts", times.prefill_seconds);
   counter("snug_new_token_seconds_total", "Time of writing answers", times.decode_seconds);
   const std::lock_guard lock(mutex_);
-  text += "# HELP snug_requests_total Requests by path and status\n# TYPE snug_requests_total "
-          "counter\n";
+  text +=
+      "# HELP snug_requests_total Requests by path and status\n# TYPE snug_requests_total "
+      "counter\n";
   for (const auto& [key, count] : requests_)
     text += fmt::format("snug_requests_total{{path=\"{}\",status=\"{}\"}} {}\n", key.first,
                         key.second, count);

@@ -18,7 +18,7 @@ struct ShownMetrics {
   LoopState loop{};
   int64_t connections = 0;
   int64_t pages = 0;           // of keys and values, in all
-  int64_t planned_bytes = 0;   // arenas and connections
+  int64_t planned_bytes = 0;   // arenas, connections and the process
   int64_t resident_bytes = 0;  // as the system counts them
 };
 

@@ -42,7 +42,8 @@ class HttpServerTest : public ::testing::Test {
     return answer;
   }
 
-  HttpServer server_{quick_limits(), [this](const HttpRequest& request) { return answer(request); }};
+  HttpServer server_{quick_limits(),
+                     [this](const HttpRequest& request) { return answer(request); }};
   const int64_t port_ = server_.start("127.0.0.1", 0);
   std::atomic<bool> is_told_of_cut_ = false;
 };
@@ -65,8 +66,9 @@ TEST_F(HttpServerTest, CutsOffWhoSendsSlowlyOrTooMuch) {
             414);
   EXPECT_NE(status_of(answer_to(port_, get_text("/", "X: " + std::string(3000, 'a') + "\r\n"))),
             200);
-  EXPECT_EQ(status_of(answer_to(port_, post_text("/", "x", "Content-Encoding: gzip\r\n"
-                                                           "Connection: close\r\n"))),
+  EXPECT_EQ(status_of(answer_to(port_, post_text("/", "x",
+                                                 "Content-Encoding: gzip\r\n"
+                                                 "Connection: close\r\n"))),
             415);
   // Chunks have no length that could be refused before they are read.
   std::string chunked = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";

@@ -10,8 +10,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/temporary_folder.h"
 #include "engine/questions/prompt.h"
 #include "generate/golden_recipe.h"
+#include "generate/small_adapter.h"
 #include "raw_client.h"
 
 namespace snug::testing {
@@ -68,8 +70,8 @@ class ServerTest : public ::testing::Test {
 // What an engine alone answers, whole and as a stream.
 TEST_F(ServerTest, AnswersAsTheEngineDoes) {
   engine::Inference& alone = server_.model().inference();
-  json request = {{"model", "small"},       {"prompt", "A rope is"}, {"temperature", 0},
-                  {"max_tokens", 12},       {"ignore_eos", true},    {"logprobs", 2}};
+  json request = {{"model", "small"}, {"prompt", "A rope is"}, {"temperature", 0},
+                  {"max_tokens", 12}, {"ignore_eos", true},    {"logprobs", 2}};
   const json whole = json::parse(body_of(post(kCompletions, request)));
   ASSERT_TRUE(becomes_idle());
   engine::Request same{.prompt = engine::text_prompt(server_.model().tokenizer(), "A rope is"),
@@ -150,6 +152,7 @@ TEST_F(ServerTest, NamesWhatItDoesNotTake) {
   }
   EXPECT_EQ(status_of(post(kChat, {{"model", "other"}, {"messages", {message}}})), 404);
   EXPECT_EQ(status_of(post("/v1/embeddings", json::object())), 404);
+  EXPECT_EQ(status_of(post("/v1/load_lora_adapter", {{"lora_name", "a"}})), 403);
   EXPECT_EQ(status_of(answer_to(port_, get_text(kChat))), 405);
   EXPECT_EQ(status_of(answer_to(port_, post_text(kChat, "{\"messages\": [\xff]}"))), 400);
   EXPECT_EQ(status_of(post("/health", json::object(), "Origin: http://elsewhere\r\n")), 403);
@@ -160,8 +163,7 @@ TEST_F(ServerTest, NamesWhatItDoesNotTake) {
 TEST_F(ServerTest, TokensOfATextGiveItBack) {
   const json tokens = json::parse(body_of(post("/tokenize", {{"content", "a rope"}})));
   EXPECT_EQ(tokens.at("count"), tokens.at("tokens").size());
-  const json text =
-      json::parse(body_of(post("/detokenize", {{"tokens", tokens.at("tokens")}})));
+  const json text = json::parse(body_of(post("/detokenize", {{"tokens", tokens.at("tokens")}})));
   EXPECT_EQ(text.at("content"), "a rope");
 }
 
@@ -170,11 +172,11 @@ TEST_F(ServerTest, FollowsASchemaOfTheRequest) {
                        {"properties", {{"is", {{"enum", {"rope", "twine"}}}}}},
                        {"required", {"is"}},
                        {"additionalProperties", false}};
-  const json answer = json::parse(body_of(
-      post(kCompletions, {{"prompt", "It is"},
-                          {"max_tokens", 40},
-                          {"response_format",
-                           {{"type", "json_schema"}, {"json_schema", {{"schema", schema}}}}}})));
+  const json answer = json::parse(body_of(post(
+      kCompletions,
+      {{"prompt", "It is"},
+       {"max_tokens", 40},
+       {"response_format", {{"type", "json_schema"}, {"json_schema", {{"schema", schema}}}}}})));
   const json said = json::parse(answer.at("choices").at(0).at("text").get<std::string>());
   EXPECT_TRUE(said.at("is") == "rope" || said.at("is") == "twine") << said;
 }
@@ -221,6 +223,48 @@ TEST(ServerKey, IsNeededForAllButThePageAndTheHealth) {
     EXPECT_EQ(status(path, "Authorization: Bearer \r\n"), 401);
     EXPECT_EQ(status(path, "Authorization: Bearer secret\r\n"), 200);
   }
+}
+
+// While it serves: a name comes, answers, and goes, and the model's own answers stay what they are.
+TEST(ServerAdapters, AreLoadedAndDropped) {
+  const TemporaryFolder folder;
+  const std::string law = (folder / "law").string();
+  write_adapter(law);
+  serve::Server server(served_recipe({"adapter_loading=true", "max_adapters=2",
+                                      "max_adapter_rank=2", "temperature=0", "max_waiting=8"}),
+                       "small");
+  const int64_t port = server.start();
+  const auto post = [&](const char* path, const json& body) {
+    return answer_to(port, post_text(path, body.dump()));
+  };
+  const auto answer = [&](const char* model) {
+    const json request = {
+        {"model", model}, {"prompt", "A rope is"}, {"max_tokens", 8}, {"ignore_eos", true}};
+    const std::string all = post(kCompletions, request);
+    return status_of(all) == 200
+               ? json::parse(body_of(all)).at("choices").at(0).at("text").get<std::string>()
+               : std::to_string(status_of(all));
+  };
+  const std::string own = answer("small");
+  EXPECT_EQ(answer("law"), "404");
+  EXPECT_EQ(status_of(post("/v1/load_lora_adapter", {{"lora_name", "law"}, {"lora_path", law}})),
+            200);
+  const std::string of_law = answer("law");
+  EXPECT_NE(of_law, own);
+  EXPECT_EQ(answer("small"), own);
+  EXPECT_NE(answer_to(port, get_text("/v1/models")).find("\"law\""), std::string::npos);
+  // What is refused leaves all as it is.
+  EXPECT_EQ(status_of(post("/v1/load_lora_adapter", {{"lora_name", "law"}, {"lora_path", law}})),
+            400);
+  EXPECT_EQ(status_of(post("/v1/load_lora_adapter",
+                           {{"lora_name", "code"}, {"lora_path", law + "/missing"}})),
+            400);
+  EXPECT_EQ(answer("code"), "404");
+  EXPECT_EQ(answer("law"), of_law);
+  EXPECT_EQ(status_of(post("/v1/unload_lora_adapter", {{"lora_name", "law"}})), 200);
+  EXPECT_EQ(answer("law"), "404");
+  EXPECT_EQ(answer("small"), own);
+  EXPECT_EQ(status_of(post("/v1/unload_lora_adapter", {{"lora_name", "law"}})), 404);
 }
 
 }  // namespace

@@ -24,6 +24,9 @@ void add_serve_keys(KeyTable& table) {
                              "what clients must send as Authorization: Bearer KEY; give it in a "
                              "recipe file, since others see command lines")
       .computed("none is needed");
+  table.add<&Recipe::adapter_loading>(
+      "adapter_loading", "false",
+      "requests may load and drop adapters, from any folder that this process can read");
   table
       .add<&Recipe::max_connections>("max_connections", "64",
                                      "connections that are open at one time; more are told to try "
