@@ -28,6 +28,9 @@
 #include "generate/generate.h"
 #include "generate/score.h"
 #endif
+#ifdef SNUG_WITH_SERVE
+#include "serve/serve.h"
+#endif
 
 namespace snug::cli {
 namespace {
@@ -80,6 +83,24 @@ int decoding(const Request& request) {
 }
 int score(const Request& request) { return generate::score(request.recipe(), request.json); }
 int evaluate(const Request& request) { return generate::evaluate(request.recipe(), request.json); }
+#endif
+#ifdef SNUG_WITH_SERVE
+int serve(const Request& request) {
+  // As the user named the model: of a GGUF file the recipe has the folder that is made of it.
+  const std::string model = formats::load_recipe(request.recipe_file, request.overrides).model;
+  const formats::Recipe recipe = request.recipe();
+  recipe.require("model");
+  return serve::serve(recipe, serve::served_name(model), request.json);
+}
+constexpr const char* kServeHelp =
+    "serve:\n"
+    "  max_length=4096      tokens that a prompt and its answer may have; 0: as many as the model "
+    "has\n"
+    "                       positions\n"
+    "  batch=8              answers that are written at one time\n"
+    "  max_new_tokens       of an answer to a request that says nothing of it (default: what is "
+    "left\n"
+    "                       of max_length; 16 in /v1/completions)\n\n";
 #endif
 #ifdef SNUG_WITH_BENCH
 // These verbs write the calibration file that the other verbs read.
@@ -153,6 +174,13 @@ std::vector<VerbEntry> make_table() {
   table.push_back(with_recipe("evaluate",
                               "measure how often greedy answers are exactly the expected ones",
                               Verb::evaluate, evaluate));
+#endif
+#ifdef SNUG_WITH_SERVE
+  table.push_back({"serve",
+                   "answer clients of OpenAI's interface, and people in a browser, from one model "
+                   "and its adapters",
+                   keys_of(Verb::serve), kServeHelp + formats::recipe_help(keys_of(Verb::serve)),
+                   serve});
 #endif
   table.push_back(with_recipe("merge",
                               "merge an adapter into its model: a complete model folder, which "

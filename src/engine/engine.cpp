@@ -35,6 +35,7 @@ struct Open {
 
   OpenAnswer answer;
   Listener listener;
+  int64_t known_tokens = 0;  // of its prompt: they were not read
 };
 
 }  // namespace
@@ -73,6 +74,7 @@ struct Engine::State {
   std::map<RequestId, std::shared_ptr<Open>> open;
   // What listeners have not heard yet. It is empty between steps, unless one of them threw.
   std::deque<std::pair<std::shared_ptr<Open>, AnswerEvent>> events;
+  std::pair<RequestId, std::shared_ptr<Open>> hearing{-1, nullptr};  // whose listener is called
   RequestId next_request = 0;
   EngineTimes times;
   const RunClock::time_point begin = RunClock::now();
@@ -126,6 +128,7 @@ std::optional<int64_t> Engine::State::enter(RequestId request, int64_t sequence)
   const std::optional<int64_t> known =
       forward.enter(sequence, entering, std::ssize(answer.encoder_ids()));
   times.known_tokens += known.value_or(0);
+  open.at(request)->known_tokens = known.value_or(0);
   return known;
 }
 
@@ -148,7 +151,9 @@ void Engine::State::end(RequestId request, Finish finish) {
     one = at->second;
     close(request);
   }
-  if (one != nullptr) one->listener(one->answer.end(finish));
+  if (one == nullptr) return;
+  hearing = {request, one};
+  one->listener(one->answer.end(finish));
 }
 
 // Gives back what a request has.
@@ -179,6 +184,7 @@ void Engine::State::tell() {
   while (!events.empty()) {
     const auto [one, event] = std::move(events.front());
     events.pop_front();
+    hearing = {event.request, one};
     one->listener(event);
   }
 }
@@ -337,6 +343,12 @@ std::vector<Answer> Engine::answers(std::span<const Request> requests) {
 }
 
 void Engine::forget_beginnings() { state_->forward.forget_beginnings(); }
+
+int64_t Engine::known_tokens(RequestId request) const {
+  if (state_->hearing.first == request) return state_->hearing.second->known_tokens;
+  const auto at = state_->open.find(request);
+  return at == state_->open.end() ? 0 : at->second->known_tokens;
+}
 
 int64_t Engine::waiting() const { return state_->scheduler.waiting(); }
 int64_t Engine::running() const { return state_->scheduler.running(); }

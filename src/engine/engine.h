@@ -84,6 +84,9 @@ class Engine {
   // One that runs goes on with what it has read.
   void forget_beginnings();
 
+  // Of a request's prompt, how many tokens were not read when it entered last, since others had
+  // begun alike. The request has not ended, or its listener is being called.
+  int64_t known_tokens(RequestId request) const;
   int64_t waiting() const;
   int64_t running() const;
   int64_t used_pages() const;  // by those that run

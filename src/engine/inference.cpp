@@ -74,7 +74,29 @@ void Inference::load(const formats::Recipe& recipe) {
     executor().run(program::ProgramName::prepare);
 }
 
+void Inference::replace_adapters(const formats::Recipe& recipe) {
+  const methods::LoraSlots& slots = plan_.spec.slots;
+  if (slots.empty())
+    recipe.fail("max_adapters",
+                "is 0, so that no memory was planned for adapters; say how many there may be, and "
+                "max_adapter_rank");
+  formats::Recipe planned = recipe;
+  planned.max_adapters = slots.slots;
+  planned.max_adapter_rank = slots.rank;
+  const methods::LoraSlots needed = plan::adapter_slots(planned, model_.config, plan_.spec.compute);
+  if (!recipe.adapters.empty())
+    for (const std::string& module : needed.modules)
+      if (std::ranges::find(slots.modules, module) == slots.modules.end())
+        recipe.fail("adapters",
+                    fmt::format("change '{}', for which no memory was planned: those that were "
+                                "named at the start change other layers. Start without adapters, "
+                                "with max_adapters and max_adapter_rank, for room in all layers",
+                                module));
+  load_slots(recipe);
+}
+
 void Inference::load_slots(const formats::Recipe& recipe) {
+  adapters_.clear();
   std::vector<std::string> folders;
   for (plan::NamedAdapter& adapter : plan::named_adapters(recipe)) {
     adapters_.push_back(std::move(adapter.name));

@@ -45,6 +45,10 @@ class Inference {
     return plan_.document.device.report.peak_bytes + plan_.document.host.report.peak_bytes;
   }
   program::DType compute_type() const { return plan_.spec.compute; }
+  // Puts the adapters of `recipe`, which names others than before and is the same otherwise, into
+  // the slots that were planned. No engine has a request inside, and engines that are made later
+  // know them. Throws UserError, with nothing changed, for adapters that the slots do not hold.
+  void replace_adapters(const formats::Recipe& recipe);
   // The names of the adapters that requests choose from, in the order of their slots.
   const std::vector<std::string>& adapters() const { return adapters_; }
 

@@ -11,7 +11,7 @@ constexpr double kMaxPenalty = 1000;
 constexpr int64_t kMostGuesses = 15;
 
 // Those that learning from rewards reads, too, whose answers are sampled.
-constexpr uint8_t kSampling = kTraining | kGenerate;
+constexpr uint8_t kSampling = kTraining | kGenerate | kServe;
 
 void add_sampling_keys(KeyTable& table) {
   table
@@ -52,12 +52,14 @@ void add_sampling_keys(KeyTable& table) {
           "presence_penalty", "0",
           "taken from the logit of each token that the answer has already, as OpenAI defines it; "
           "below 0: such tokens become likelier")
-      .range({.least = -kMaxPenalty, .most = kMaxPenalty});
+      .range({.least = -kMaxPenalty, .most = kMaxPenalty})
+      .verbs(kGenerate | kServe);
   table
       .add<&Recipe::frequency_penalty>("frequency_penalty", "0",
                                        "taken from the logit of a token once for each time that "
                                        "the answer has it, as OpenAI defines it")
-      .range({.least = -kMaxPenalty, .most = kMaxPenalty});
+      .range({.least = -kMaxPenalty, .most = kMaxPenalty})
+      .verbs(kGenerate | kServe);
   table
       .add<&Recipe::logprobs>("logprobs", "-1",
                               "with each new token its log-probability and those of this many of "
@@ -69,7 +71,7 @@ void add_sampling_keys(KeyTable& table) {
 
 // What adapters take is planned by mode=serve, too.
 void add_adapters_keys(KeyTable& table) {
-  constexpr uint8_t kUsers = kGenerate | bit(Verb::plan);
+  constexpr uint8_t kUsers = kGenerate | kServe | bit(Verb::plan);
   table
       .add<&Recipe::adapters>("adapters", "",
                               "LoRA adapters that each request chooses from, as NAME=FOLDER: a "
@@ -122,7 +124,7 @@ void add_generation_keys(KeyTable& table) {
                                     "largest number of tokens to generate; in "
                                     "training, of an answer that an evaluation asks for")
       .range({.least = 1, .most = kMaxTokens})
-      .verbs(kTraining | kGenerate | kEvaluate);
+      .verbs(kTraining | kGenerate | kEvaluate | kServe);
   add_sampling_keys(table);
   table
       .add<&Recipe::stop>("stop", "",
@@ -140,9 +142,9 @@ void add_generation_keys(KeyTable& table) {
       .add<&Recipe::batch>("batch", "32",
                            "questions, or prompts of a file, that are answered side by side (in "
                            "training, those of an evaluation); for bench decode, copies of its "
-                           "prompt (default 1 there)")
+                           "prompt (default 1 there); for serve, answers (default 8 there)")
       .range({.least = 1, .most = kMaxSequences})
-      .verbs(kTraining | kGenerate | kEvaluate);
+      .verbs(kTraining | kGenerate | kEvaluate | kServe);
   table
       .add<&Recipe::kv_cache_dtype>(
           "kv_cache_dtype", CacheDtype::automatic,
@@ -152,7 +154,7 @@ void add_generation_keys(KeyTable& table) {
                  "keys and values are kept in 8 bits as whole numbers with a scale for each token "
                  "and head: kv_cache_dtype: int8")
       .not_built({"int4", "q4_0", "nf4"}, "the smallest type of keys and values is int8")
-      .verbs(bit(Verb::plan) | kGenerate | kScore | kEvaluate);
+      .verbs(bit(Verb::plan) | kGenerate | kScore | kEvaluate | kServe);
   table
       .add<&Recipe::prompt_lookup_num_tokens>(
           "prompt_lookup_num_tokens", "0",

@@ -457,6 +457,7 @@ std::vector<RecipeKey> make_table() {
   add_evaluation_keys(table);
   add_merge_keys(table);
   add_generation_keys(table);
+  add_serve_keys(table);
   add_recognised_keys(table);
   return table.take();
 }

@@ -30,7 +30,9 @@ inline constexpr uint8_t kGenerate = bit(Verb::generate);
 inline constexpr uint8_t kScore = bit(Verb::score);
 inline constexpr uint8_t kEvaluate = bit(Verb::evaluate);
 inline constexpr uint8_t kMerge = bit(Verb::merge);
-inline constexpr uint8_t kEverywhere = kTraining | kGenerate | kScore | kEvaluate | kMerge;
+inline constexpr uint8_t kServe = bit(Verb::serve);
+inline constexpr uint8_t kEverywhere =
+    kTraining | kGenerate | kScore | kEvaluate | kMerge | kServe;
 
 constexpr Range at_least(double least) { return {.least = least}; }
 inline constexpr double kMaxFloat = 1e30;  // fits f32, even multiplied by 10^8
@@ -222,5 +224,6 @@ void add_device_keys(KeyTable& table);
 void add_evaluation_keys(KeyTable& table);
 void add_generation_keys(KeyTable& table);
 void add_merge_keys(KeyTable& table);
+void add_serve_keys(KeyTable& table);
 
 }  // namespace snug::formats
