@@ -7,9 +7,11 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "golden_case.h"
 #include "program/ir/tensor_names.h"
+#include "train/rewards/answer_batches.h"
 #include "train/rewards/token_weights.h"
 
 namespace snug::test {
@@ -23,10 +25,14 @@ nlohmann::json parsed(const std::string& file) {
   return nlohmann::json::parse(stream);
 }
 
-// A job of the golden's answers, two side by side in a row, with the options of one of its cases.
+// How the answers lie: side by side in rows of two, as the golden has them, or one after another.
+enum class Rows : uint8_t { of_two, packed };
+
+// A job of the golden's answers with the options of one of its cases.
 class AnswersCase {
  public:
-  AnswersCase(const std::string& backend, const nlohmann::json& options, int64_t accumulation = 1)
+  AnswersCase(const std::string& backend, const nlohmann::json& options, int64_t accumulation = 1,
+              Rows rows = Rows::of_two)
       : options_(options), golden_(golden_folder("grpo/golden.safetensors")) {
     plan::TrainingSpec spec;
     const bool compares = options["beta"] > 0.0;
@@ -46,6 +52,12 @@ class AnswersCase {
     spec.row_tokens = 2 * settings_["max_length"].get<int64_t>();
     spec.row_segments = 2;
     spec.longest_document = settings_["max_length"].get<int64_t>();
+    if (rows == Rows::packed) {
+      spec.rows = 1;
+      spec.row_segments = answers();
+      spec.row_tokens =
+          (answers() + accumulation - 1) / accumulation * spec.longest_document.decoder();
+    }
     loaded_.emplace(backend, settings_["model"], settings_["adapter"], std::move(spec));
   }
 
@@ -56,14 +68,35 @@ class AnswersCase {
   // A whole step without its update.
   void run_step() {
     const std::vector<int64_t> learned = learned_tokens();
-    int64_t tokens = 0;
-    for (const int64_t count : learned) tokens += count;
-    executor().set_input(program::kInverseTokensName, 1.0F);
-    executor().set_input(program::kInverseLearnedTokensName, 1.0F / static_cast<float>(tokens));
-    executor().set_input(program::kInversePairsName, 1.0F / static_cast<float>(answers()));
+    set_inputs(learned);
     const std::vector<float> weights = weights_of_tokens(learned);
     for (int64_t micro = 0; micro < loaded_->spec().accumulation; ++micro)
       run(micro == 0 ? ProgramName::micro_first : ProgramName::micro_next, micro, weights);
+  }
+
+  // The same of the golden's answers as a run has them.
+  void run_packed_step() {
+    const std::vector<int64_t> learned = learned_tokens();
+    set_inputs(learned);
+    const std::vector<Given> given = given_answers();
+    const std::vector<double> weights = weights_of_answers(learned);
+    std::vector<train::PackedAnswer> packed;
+    for (size_t i = 0; i < given.size(); ++i)
+      packed.push_back({.prompt = given[i].prompt,
+                        .answer = &given[i].answer,
+                        .is_learned = learned[i] > 0,
+                        .weight = weights[i]});
+    train::AnswerBatches batches(loaded_->spec(), executor());
+    batches.pack(std::move(packed));
+    EXPECT_EQ(batches.counts().trained_tokens,
+              std::accumulate(learned.begin(), learned.end(), int64_t{0}));
+    for (int64_t micro = 0; micro < batches.count(); ++micro) {
+      const ProgramName program = micro == 0 ? ProgramName::micro_first : ProgramName::micro_next;
+      batches.load(program, micro);
+      if (loaded_->spec().objective.reference == ReferenceModel::adapter_off)
+        executor().run(ProgramName::reference);
+      executor().run(program);
+    }
   }
 
   void expect_golden(double bound) {
@@ -109,6 +142,39 @@ class AnswersCase {
     return std::sqrt(sum);
   }
 
+  void set_inputs(const std::vector<int64_t>& learned) {
+    const auto tokens = std::accumulate(learned.begin(), learned.end(), int64_t{0});
+    executor().set_input(program::kInverseTokensName, 1.0F);
+    executor().set_input(program::kInverseLearnedTokensName, 1.0F / static_cast<float>(tokens));
+    executor().set_input(program::kInversePairsName, 1.0F / static_cast<float>(answers()));
+  }
+
+  struct Given {
+    std::vector<int32_t> prompt;
+    train::LearnedAnswer answer;
+  };
+  // An answer begins where the first token is learned, and its last id is none of its segment.
+  std::vector<Given> given_answers() const {
+    const auto ids = integers(golden_, "ids");
+    const auto targets = integers(golden_, "targets");
+    const auto bounds = integers(golden_, "bounds");
+    const auto advantages = floats(golden_, "advantages");
+    const auto old = floats(golden_, "old");
+    std::vector<Given> all(bounds.size() / 2);
+    for (size_t i = 0; i < all.size(); ++i) {
+      const auto end = static_cast<size_t>(bounds[2 * i + 1]);
+      auto first = static_cast<size_t>(bounds[2 * i]);
+      while (targets[first] < 0) all[i].prompt.push_back(ids[first++]);
+      all[i].prompt.push_back(ids[first]);
+      all[i].answer.advantage = advantages[i];
+      for (size_t t = first; t < end; ++t) {
+        all[i].answer.ids.push_back(targets[t]);
+        all[i].answer.log_probabilities.push_back(old[t]);
+      }
+    }
+    return all;
+  }
+
   std::vector<int64_t> learned_tokens() const {
     const auto targets = integers(golden_, "targets");
     const auto bounds = integers(golden_, "bounds");
@@ -120,13 +186,16 @@ class AnswersCase {
     if (options_["masked"]) learned[settings_["masked"].get<size_t>()] = 0;
     return learned;
   }
-  std::vector<float> weights_of_tokens(const std::vector<int64_t>& learned) const {
+  std::vector<double> weights_of_answers(const std::vector<int64_t>& learned) const {
     const std::string word = options_["loss_type"];
     const auto loss = base::from_word<train::AnswerLoss>(word).value();
-    const std::vector<double> of_answers =
-        train::token_weights(loss, {.learned = learned,
-                                    .per_micro_batch = answers(),
-                                    .max_completion_length = settings_["max_completion_length"]});
+    return train::token_weights(loss,
+                                {.learned = learned,
+                                 .per_micro_batch = answers(),
+                                 .max_completion_length = settings_["max_completion_length"]});
+  }
+  std::vector<float> weights_of_tokens(const std::vector<int64_t>& learned) const {
+    const std::vector<double> of_answers = weights_of_answers(learned);
     const auto targets = integers(golden_, "targets");
     const auto bounds = integers(golden_, "bounds");
     std::vector<float> weights(targets.size());
@@ -207,6 +276,17 @@ TEST_P(RewardedAnswers, MicroBatchesAddUp) {
     answers.run_step();
     answers.expect_golden(1e-5);
   }
+}
+
+// As a run packs them, into as many micro-batches as they fill.
+TEST_P(RewardedAnswers, PackedAnswersAreLearnedAsTrlsAre) {
+  for (const nlohmann::json& options : parsed("cases.json"))
+    for (const int64_t accumulation : {1, 3}) {
+      SCOPED_TRACE(options.dump());
+      AnswersCase answers(GetParam(), options, accumulation, Rows::packed);
+      answers.run_packed_step();
+      answers.expect_golden(1e-5);
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RewardedAnswers, ::testing::ValuesIn(golden_backends()),
