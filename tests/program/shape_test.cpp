@@ -148,6 +148,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"table = rotary_table(ids, frequency)", ""},
         Case{"table = rotary_table(ids4, frequency)", "table 'table' has shape (8, 2)"},
         Case{"table16 = rotary_table(ids, frequency)", "table 'table16' is bf16, expected f32"},
+        Case{"table = rotary_table(ids, frequency) {growth 0.1, period 0}",
+             "has a period that is not positive"},
         Case{"y = rope(x, table) {head_dim 2}", ""},
         Case{"y = rope(x, table) {head_dim 4, rotary_dim 2, interleaved}", ""},
         Case{"y = rope(x, table) {head_dim 4, rotary_dim 3}", "has a rotary_dim that is odd"},
