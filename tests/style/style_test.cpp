@@ -29,7 +29,7 @@ const std::map<std::string, int> kFloors{
     {"base", 0},    {"comm", 1},     {"formats", 1}, {"text", 1},   {"scores", 2},
     {"program", 2}, {"models", 3},   {"methods", 4}, {"passes", 4}, {"plan", 5},
     {"report", 6},  {"backends", 6}, {"runtime", 7}, {"engine", 8}, {"convert", 9},
-    {"train", 9},   {"generate", 9}, {"bench", 9},   {"serve", 10},  {"cli", 11}};
+    {"train", 9},   {"generate", 9}, {"bench", 9},   {"serve", 10}, {"cli", 11}};
 
 std::vector<fs::path> sources(const char* folder) {
   std::vector<fs::path> paths;

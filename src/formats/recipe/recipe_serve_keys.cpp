@@ -36,7 +36,6 @@ void add_serve_keys(KeyTable& table) {
       .add<&Recipe::max_waiting>("max_waiting", "128",
                                  "answers that wait for one of the places that batch says; more "
                                  "are told to try again later; 0: no limit")
-      .aliases({"max_queue_size"})
       .range({.least = 0, .most = kMostWaiting});
   table
       .add<&Recipe::request_timeout>("request_timeout", "600",

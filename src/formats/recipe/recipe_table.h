@@ -31,8 +31,7 @@ inline constexpr uint8_t kScore = bit(Verb::score);
 inline constexpr uint8_t kEvaluate = bit(Verb::evaluate);
 inline constexpr uint8_t kMerge = bit(Verb::merge);
 inline constexpr uint8_t kServe = bit(Verb::serve);
-inline constexpr uint8_t kEverywhere =
-    kTraining | kGenerate | kScore | kEvaluate | kMerge | kServe;
+inline constexpr uint8_t kEverywhere = kTraining | kGenerate | kScore | kEvaluate | kMerge | kServe;
 
 constexpr Range at_least(double least) { return {.least = least}; }
 inline constexpr double kMaxFloat = 1e30;  // fits f32, even multiplied by 10^8
