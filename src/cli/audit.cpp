@@ -52,6 +52,12 @@ text::AuditReport report_of(formats::Recipe recipe) {
   const models::ModelSource model = models::find_model(recipe.model);
   recipe = plan::resolve(std::move(recipe), model.config);
   plan::check_step_rows(recipe);
+  if (methods::objective_of(recipe.objective).makes_answers)
+    recipe.fail("objective",
+                fmt::format("is {}, whose data are prompts without answers to look over; snug plan "
+                            "says how many there are and how long, and a run shows answers with "
+                            "their rewards in samples.jsonl",
+                            base::word_of(recipe.objective)));
   // What is learned does not depend on the device, which may be elsewhere.
   if (recipe.device.empty()) recipe.backend = formats::BackendName::cpu;
   const auto target = open_target(recipe);

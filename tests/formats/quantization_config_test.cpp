@@ -59,13 +59,14 @@ TEST(QuantizationConfig, ReadsOlderAndOtherForms) {
 }
 
 TEST(QuantizationConfig, RefusesOtherMethodsByName) {
-  for (const char* method : {"gptq", "awq", "fp8", "compressed-tensors"}) {
+  for (const char* method : {"gptq", "awq", "compressed-tensors"}) {
     const std::string error = error_of({{"quant_method", method}, {"bits", 4}});
     EXPECT_TRUE(contains(error, std::string("is \"") + method + "\"; snug reads"));
     EXPECT_TRUE(contains(error, "config.json"));
     EXPECT_TRUE(contains(error, "snug quantize"));
   }
-  EXPECT_TRUE(contains(error_of({{"quant_method", "mxfp4"}}), "snug dequantize"));
+  for (const char* method : {"mxfp4", "fp8"})
+    EXPECT_TRUE(contains(error_of({{"quant_method", method}}), "snug dequantize"));
   EXPECT_TRUE(contains(error_of({{"quant_method", "bitsandbytes"}, {"load_in_8bit", true}}),
                        "'quantization_config.load_in_8bit' is true"));
   EXPECT_TRUE(contains(error_of({{"load_in_4bit", true}, {"bnb_4bit_quant_type", "fp4"}}),

@@ -156,8 +156,6 @@ constexpr BadRecipe kBadRecipes[] = {
     {"loss_of_tokens", "loss_type: nll\nobjective: dpo",
      "'loss_type: nll': it says how answers alone are learned"},
     {"other_loss_of_tokens", "loss_type: dft", "'loss_type: dft': it says how answers alone are"},
-    {"rewards", "objective: grpo",
-     "'objective: grpo': objective=grpo cannot be trained yet, since"},
     {"turns", "train_on_turns: first", "'train_on_turns' is 'first'; expected one of all, last"},
     {"weighed_parts", "loss_scale: react", "'loss_scale: react': it weighs parts of answers"},
     {"option_of_data", "dataset_kwargs: {subset: a}", "'dataset_kwargs': snug does not have this"},

@@ -172,7 +172,7 @@ void add_rollouts(ForeignRows& rows) {
               "say steps_per_generation: micro-batches whose answers are made at once")
       .only({"use_bias_correction_kl"}, kTrueOnly, "the divergence is multiplied by the ratio")
       .pass_over({"vllm.*", "trl.use_vllm", "trl.vllm_*", "use_transformers_paged"}, kOneEngine)
-      .pass_over({"trl.log_completions", "num_completions_to_print", "log_unique_prompts"},
+      .pass_over({"trl.log_completions", "log_unique_prompts"},
                  "some answers of each step stand in samples.jsonl");
 }
 

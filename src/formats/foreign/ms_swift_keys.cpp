@@ -73,9 +73,9 @@ std::vector<ToolKey> ms_swift_keys() {
       .only({"zero_hpz_partition_size", "deepspeed_autotp_size"}, kOneOnly,
             "say strategy: hybrid_full_shard and shard_devices")
       .refuse({"teacher_*", "gkd_*", "lmbda", "kl_coef", "seq_kd", "sft_alpha", "cliprange*",
-               "num_ppo_epochs", "num_mini_batches", "num_iterations", "num_sample_generations",
-               "response_length", "missing_eos_penalty", "vf_coef", "whiten_rewards", "lam",
-               "local_rollout_*", "offload_teacher_model"},
+               "num_ppo_epochs", "num_mini_batches", "num_sample_generations", "response_length",
+               "missing_eos_penalty", "vf_coef", "whiten_rewards", "lam", "local_rollout_*",
+               "offload_teacher_model"},
               kTeacherAdvice);
   return rows.take();
 }

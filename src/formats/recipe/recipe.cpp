@@ -407,6 +407,26 @@ void note_method(const std::vector<Written>& in_file, const std::string& file,
       file));
 }
 
+// The objective that is written; nothing where none is, or it is wrong, which is told elsewhere.
+std::optional<Objective> written_objective(const WrittenByKey& given) {
+  const auto said = given.find("objective");
+  if (said == given.end() || is_open(said->second)) return std::nullopt;
+  const RecipeKey& objective = *find_recipe_key("objective");
+  Recipe recipe;
+  objective.field.set(recipe, parse_value(objective, said->second));
+  return recipe.objective;
+}
+
+// Trainers of answers that are there use this key for the length of a decoder's part.
+void settle_completion_length(WrittenByKey& given) {
+  const auto length = given.find("max_completion_length");
+  if (length == given.end() || given.contains("max_target_length") ||
+      written_objective(given) == Objective::grpo)
+    return;
+  given["max_target_length"] = length->second;
+  given.erase(length);
+}
+
 // Trainers without preferences use this key for the loss of tokens, which is the loss of next_token
 // here.
 void settle_loss_type(WrittenByKey& given, std::vector<std::string>& notes) {
@@ -416,13 +436,7 @@ void settle_loss_type(WrittenByKey& given, std::vector<std::string>& notes) {
   if (loss == given.end() || loss->second.items.size() != 1) return;
   const std::string word = base::lower_case(loss->second.items.front());
   if (std::ranges::find(kLossOfTokens, word) == kLossOfTokens.end()) return;
-  const auto said = given.find("objective");
-  if (said != given.end() && !is_open(said->second)) {
-    const RecipeKey& objective = *find_recipe_key("objective");
-    Recipe recipe;
-    objective.field.set(recipe, parse_value(objective, said->second));
-    if (recipe.objective != Objective::next_token) return;
-  }
+  if (written_objective(given).value_or(Objective::next_token) != Objective::next_token) return;
   notes.push_back(fmt::format("{}'{}: {}' is not used: it is the loss of objective: next_token",
                               base::to_string(loss->second.where), loss->second.shown(), word));
   given.erase(loss);
@@ -477,6 +491,7 @@ RecipeReading read_written(const std::vector<Written>& in_file, const std::strin
   settle_evaluation(given, reading.recipe.notes);
   // An invalid objective is reported by fill_in.
   base::Mistakes unread;
+  unread.gather([&] { settle_completion_length(given); });
   unread.gather([&] { settle_loss_type(given, reading.recipe.notes); });
   note_method(in_file, file, given, reading.recipe.notes);
   std::vector<std::string> of_files = add_config_files(given, reading.mistakes);

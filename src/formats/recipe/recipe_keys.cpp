@@ -208,7 +208,7 @@ void add_data_keys(KeyTable& table) {
           "max_target_length", "0",
           "encoder-decoders: tokens in a row of answers; 0: as max_length, "
           "which is for prompts")
-      .aliases({"max_completion_length", "val_max_target_length"})
+      .aliases({"val_max_target_length"})
       .range({.least = 2, .most = kMaxTokens, .or_zero = true})
       .verbs(kEverywhere)
       .on_resume(OnResume::fixed);
