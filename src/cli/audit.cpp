@@ -1,5 +1,6 @@
 // `snug audit`: what a run would learn from its data, and what is probably wrong with them. Reads
 // the data as training does, with the model's tokenizer and without its weights.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include "cli/picture_file.h"
 #include "cli/verbs.h"
 #include "formats/recipe/recipe.h"
+#include "methods/objective.h"
 #include "models/config/config.h"
 #include "plan/job/rank_grid.h"
 #include "plan/spec/resolve.h"

@@ -262,14 +262,15 @@ HttpAnswer Api::tokenize(const HttpRequest& request) {
 HttpAnswer Api::detokenize(const HttpRequest& request) {
   RequestFields fields(request.body);
   adapter_named(fields.text("model").value_or(""), model_);
-  const ordered_json* tokens = fields.find("tokens");
+  constexpr const char* kIds = "tokens";
+  const ordered_json* tokens = fields.find(kIds);
   if (tokens == nullptr || !tokens->is_array())
-    fields.refuse("tokens", "must be a list of ids of tokens");
+    fields.refuse(kIds, "must be a list of ids of tokens");
   engine::Ids ids;
   ids.reserve(tokens->size());
   for (const ordered_json& id : *tokens) {
     if (!id.is_number_integer() || id < 0 || id >= model_.tokenizer().vocabulary_size())
-      fields.refuse("tokens", "has what is no id of a token");
+      fields.refuse(kIds, "has what is no id of a token");
     ids.push_back(id.get<int32_t>());
   }
   fields.refuse_others();

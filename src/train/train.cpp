@@ -388,6 +388,7 @@ class Run {
   void show_rollouts(const Rollouts& rollouts, int64_t step) {
     if (!samples_) return;
     std::vector<AnswerSample> samples;
+    samples.reserve(rollouts.shown().size());
     for (const ShownAnswer& shown : rollouts.shown())
       samples.push_back({.set = "training",
                          .prompt = shown.prompt,

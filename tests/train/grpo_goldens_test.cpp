@@ -81,6 +81,7 @@ class AnswersCase {
     const std::vector<Given> given = given_answers();
     const std::vector<double> weights = weights_of_answers(learned);
     std::vector<train::PackedAnswer> packed;
+    packed.reserve(given.size());
     for (size_t i = 0; i < given.size(); ++i)
       packed.push_back({.prompt = given[i].prompt,
                         .answer = &given[i].answer,

@@ -18,7 +18,7 @@ constexpr std::string_view kAdvice =
     "snug reads bitsandbytes' NF4 alone. Use the model's folder in 16 bits; snug quantize makes an "
     "NF4 folder of it";
 constexpr std::string_view kMxfp4Method = "mxfp4";
-constexpr std::string_view kFp8Advice =
+constexpr std::string_view kStoredFp8Advice =
     "snug trains linears in 16 bits, or quantises them to NF4 while it reads them. 'snug "
     "dequantize "
     "model=FOLDER output_dir=FOLDER' makes a folder in bf16 of it; give that";
@@ -39,7 +39,7 @@ void check_method(const base::JsonObject& json) {
   if (method == kMxfp4Method)
     json.fail("quant_method", fmt::format("is \"{}\"; {}", method, kMxfp4Advice));
   if (method == kFp8Method)
-    json.fail("quant_method", fmt::format("is \"{}\"; {}", method, kFp8Advice));
+    json.fail("quant_method", fmt::format("is \"{}\"; {}", method, kStoredFp8Advice));
   if (method != kMethod) json.fail("quant_method", fmt::format("is \"{}\"; {}", method, kAdvice));
   if (json.boolean_or("load_in_8bit", false) || json.boolean_or("_load_in_8bit", false))
     json.fail("load_in_8bit", fmt::format("is true; {}", kAdvice));

@@ -113,7 +113,7 @@ void check_loss(const Recipe& recipe) {
                                      recipe.delta, 1 + recipe.epsilon_high));
 }
 
-ReferenceModel reference_of(const Recipe& recipe, const TrainingSpec& spec) {
+ReferenceModel model_held_to(const Recipe& recipe, const TrainingSpec& spec) {
   if (recipe.beta == 0) return ReferenceModel::none;
   const auto fail = [&](const char* why) {
     recipe.fail("beta", fmt::format("is {}, which holds the model to the one that it was as "
@@ -181,7 +181,7 @@ methods::ObjectiveOptions rollout_options(const Recipe& recipe, const TrainingSp
   answer_loss(recipe);
   const RolloutSizes sizes = rollout_sizes(recipe, {});
   return {.kind = recipe.objective,
-          .reference = reference_of(recipe, spec),
+          .reference = model_held_to(recipe, spec),
           .beta = recipe.beta,
           .epsilon = recipe.epsilon,
           .epsilon_high = recipe.epsilon_high,

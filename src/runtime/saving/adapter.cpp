@@ -1,24 +1,15 @@
 #include "runtime/saving/adapter.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <functional>
 #include <limits>
-#include <nlohmann/json.hpp>
-#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "backends/backend.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "base/last_part.h"
 #include "formats/adapter/adapter_folder.h"
-#include "formats/adapter/adapter_names.h"
+#include "formats/adapter/adapter_in_whole.h"
 #include "formats/adapter/peft_adapter.h"
 #include "formats/folder/hf_folder.h"
 #include "formats/recipe/recipe.h"
@@ -74,57 +65,18 @@ formats::TensorChecksums write_adapter_tensors(const fs::path& folder, Executor&
                        std::numeric_limits<int64_t>::max());
 }
 
-// The names of the text model's own modules begin with this part, for which the whole has
-// text_module.
-constexpr std::string_view kTextModel = "model.";
-
-// The name that a module of the text model, or of its head, has in the whole.
-std::string name_in_whole(std::string_view module, const std::string& text_module) {
-  if (!module.starts_with(kTextModel)) return std::string(module);
-  return fmt::format("{}.{}", text_module, module.substr(kTextModel.size()));
-}
-
 void name_as_in_whole(Saved& saved, const std::string& text_module) {
-  const std::string_view prefix = formats::kAdapterPrefix;
-  for (SavedTensor& tensor : saved.tensors)
-    if (tensor.name.starts_with(prefix))
-      tensor.name = fmt::format(
-          "{}{}", prefix,
-          name_in_whole(std::string_view(tensor.name).substr(prefix.size()), text_module));
+  for (SavedTensor& each : saved.tensors)
+    each.name = formats::tensor_in_whole(each.name, text_module);
 }
 
-// The last parts of the names of the modules that have an A, sorted.
-std::set<std::string> adapted_modules(const plan::Job& job) {
-  std::set<std::string> modules;
-  for (const program::Tensor& tensor : plan::adapter_tensors(job))
-    if (const auto module =
-            formats::adapted_module(formats::adapter_key(program::original_name(tensor.name))))
-      modules.insert(base::last_part(*module));
-  return modules;
-}
-
-// Makes target_modules of the adapter's config a pattern that matches modules of the text part
-// alone, since other parts have modules of the same names, and gives the modules that have ranks or
-// scales of their own the names of the whole.
-void target_part_of_whole(const fs::path& folder, const std::string& text_module,
-                          const plan::Job& job) {
-  const fs::path path = folder / formats::kAdapterConfigName;
-  nlohmann::json config = base::read_json_file(path);
-  std::set<std::string> modules = adapted_modules(job);
-  if (modules.empty()) return;
-  const bool has_head = modules.erase("lm_head") > 0;
-  std::string part = text_module;
-  for (size_t dot = part.find('.'); dot != std::string::npos; dot = part.find('.', dot + 2))
-    part.insert(dot, 1, '\\');
-  config["target_modules"] = fmt::format("{}{}\\.(?:.*\\.)?(?:{})", has_head ? "lm_head|" : "",
-                                         part, fmt::join(modules, "|"));
-  for (const char* key : {"rank_pattern", "alpha_pattern"}) {
-    nlohmann::json named = nlohmann::json::object();
-    for (const auto& [module, value] : config[key].items())
-      named[name_in_whole(module, text_module)] = value;
-    config[key] = std::move(named);
-  }
-  base::write_file_atomically(path, config.dump(2) + "\n");
+std::vector<std::string> names_in_file(const plan::Job& job) {
+  const std::vector<program::Tensor> tensors = plan::adapter_tensors(job);
+  std::vector<std::string> names;
+  names.reserve(tensors.size());
+  for (const program::Tensor& tensor : tensors)
+    names.push_back(formats::adapter_key(program::original_name(tensor.name)));
+  return names;
 }
 
 }  // namespace
@@ -186,7 +138,8 @@ void save_adapter(const fs::path& folder, const formats::AdapterConfig& config,
   };
   const auto write_config = [&](const fs::path& staging) {
     write_adapter_config(staging, config, base.folder, chat);
-    if (!base.text_module.empty()) target_part_of_whole(staging, base.text_module, executor.job());
+    if (!base.text_module.empty())
+      formats::target_part_of_whole(staging, base.text_module, names_in_file(executor.job()));
   };
   const FolderWriter writer{.write_alone =
                                 [&](const fs::path& staging) {

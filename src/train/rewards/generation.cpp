@@ -26,7 +26,9 @@ Generation parse_generation(std::string_view text) {
   Generation generation;
   try {
     generation.first_step = document.at("first_step");
-    for (const json& each : document.at("answers")) {
+    const json& answers = document.at("answers");
+    generation.answers.reserve(answers.size());
+    for (const json& each : answers) {
       LearnedAnswer answer;
       answer.prompt = each.at("prompt");
       each.at("ids").get_to(answer.ids);
