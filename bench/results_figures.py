@@ -57,6 +57,19 @@ def memory_of_runs() -> dict:
                         f"{len(resident['jobs'])} random jobs"}
 
 
+def rewards() -> dict:
+    found = load("grpo_example")
+    after = ", ".join(f"{100 * share:.1f}" for share in found["exact_match_after"])
+    race = load("grpo_race")
+    ratios = []
+    for dtype in ("bf16", "fp32"):
+        snug, trl = race[f"snug_{dtype}"], race[f"trl_{dtype}"]
+        ratios.append(f"{dtype}: {trl['step_seconds'] / snug['step_seconds']:.1f} times as fast in {snug['peak_bytes'] / trl['peak_bytes']:.2f} of the memory")
+    return {"rewarded_example": f"from {100 * found['exact_match_before']:.1f} % to {after} %; with answers of other questions as references "
+                                f"{100 * found['exact_match_shuffled']:.1f} %; a run of {found['train_seconds']} s",
+            "rewards_race": "; ".join(ratios)}
+
+
 def example() -> dict:
     found = load("example")
     before, lora, qlora, shuffled = (f"{100 * found[key]:.1f} %" for key in
@@ -244,7 +257,7 @@ def readme() -> str:
 
 def all_figures() -> dict:
     found = {}
-    for part in (offloading, memory_of_runs, example, reading, tokenizers, ranks, families, predictions, recompute, race, shares, shapes_race,
+    for part in (offloading, memory_of_runs, example, rewards, reading, tokenizers, ranks, families, predictions, recompute, race, shares, shapes_race,
                  decode_shares, builds, gpu):
         found |= part()
     return found

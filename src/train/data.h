@@ -55,7 +55,7 @@ struct RunData {
   // Of an objective that makes answers: each is a document of `training`, of the same number.
   std::vector<RewardedPrompt> prompts{};
   std::unique_ptr<RewardFunctions> rewards{};  // of the answers to them
-  formats::TrainedChat chat;  // what they say of the folder that is saved
+  formats::TrainedChat chat;                   // what they say of the folder that is saved
   // The model's, where reading needed it: for audit.h, after which it can go unless there are
   // questions.
   std::optional<text::Tokenizer> tokenizer{};

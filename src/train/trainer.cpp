@@ -247,6 +247,7 @@ bool Trainer::begin_step(runtime::TrainerState& state, const std::atomic<int>& s
   const auto counts = data_.begin(rows, stop_signal);
   if (!counts) return false;
   begun.counts = *counts;
+  begun.measures.assign(data_.measures().begin(), data_.measures().end());
   if (options_.save_strategy == formats::SaveStrategy::epoch ||
       options_.eval_strategy == formats::EvalStrategy::epoch)
     begun.ends_epoch = data_.ends_epoch(rows);
@@ -312,7 +313,7 @@ bool Trainer::read_loss_scale(runtime::TrainerState& state, StepMetrics& metrics
 }
 
 void Trainer::finish_step(runtime::TrainerState& state) {
-  const BegunStep& begun = *begun_;
+  const BegunStep begun = *begun_;
   StepMetrics metrics;
   metrics.step = begun.step;
   metrics.loss = executor_.result<float>(program::kLossName);
@@ -322,7 +323,7 @@ void Trainer::finish_step(runtime::TrainerState& state) {
     metrics.aux_loss = router_loss / options_.router_loss_factor;
   }
   metrics.grad_norm = executor_.result<float>(program::kGradientNormName);
-  metrics.of_data = data_.measures();
+  metrics.of_data = begun.measures;
   metrics.measure_names = objective_.measures;
   read_measures(executor_, std::span(metrics.measures).first(objective_.measures.size()));
   metrics.learning_rate = begun.learning_rate;

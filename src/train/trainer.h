@@ -104,6 +104,7 @@ class Trainer {
     int64_t rows = 0;  // of all ranks; fewer in a last step that is short
     bool ends_epoch = false;
     methods::RowCounts counts;
+    std::vector<NamedMeasure> measures{};  // of what it trains on
     std::chrono::steady_clock::time_point start;
   };
   void set_update_inputs(BegunStep& begun, const runtime::TrainerState& state);

@@ -210,7 +210,7 @@ const std::vector<WrongInput> kCases{
      {"per_device_train_batch_size", "at most 8388607 rows", "gradient_accumulation_steps"}},
     {"unknown_chat_template", only("chat_template=nope"), {"chat_template", "nope", "chatml"}},
     {"unknown_target_module", only("target_modules=q_prj"), {"q_prj", "q_proj"}},
-    {"key_of_another_verb", only("temperature=1"), {"temperature", "generate"}},
+    {"key_of_another_verb", only("presence_penalty=1"), {"presence_penalty", "generate"}},
     {"not_a_word", only("learning_rate"), {"learning_rate", "key=value"}},
     {"unknown_model", only("model=llama-3.1-9b"), {"llama-3.1-9b", "llama-3.1-8b"}},
     {"model_without_weights", only("model=llama-3.1-8b"), {"model", "shape without weights"}},

@@ -202,7 +202,7 @@ TEST_F(AnswerRuns, RefusalsSayWhatToDo) {
       {"max_new_tokens=5", "max_completion_length"},
       {"val_set_size=0.5", "snug evaluate asks the trained model"},
       {"devices=2", "generates on one device"},
-      {"objective=dpo", "key of objective=grpo"},
+      {"objective=dpo", "is for models with an encoder"},
       {"optim_in_backward=true max_grad_norm=0", "leave it out"}};
   for (const auto& [words, said] : cases)
     EXPECT_NE(failure_of(words).find(said), std::string::npos)

@@ -168,7 +168,7 @@ class AnswersCase {
       while (targets[first] < 0) all[i].prompt.push_back(ids[first++]);
       all[i].prompt.push_back(ids[first]);
       all[i].answer.advantage = advantages[i];
-      for (size_t t = first; t < end; ++t) {
+      for (size_t t = first; t < end && targets[t] >= 0; ++t) {
         all[i].answer.ids.push_back(targets[t]);
         all[i].answer.log_probabilities.push_back(old[t]);
       }

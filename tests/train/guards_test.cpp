@@ -153,7 +153,7 @@ TEST(Guards, AreNamedByTheRecipe) {
     return text;
   };
   const std::string all =
-      "not_finite zero_loss zero_norm idle_adapter loss_increase worse_evaluation ";
+      "not_finite zero_loss zero_norm idle_adapter loss_increase worse_evaluation equal_rewards ";
   EXPECT_EQ(names(""), all);
   EXPECT_EQ(names("guards: true"), all);
   EXPECT_EQ(names("guards: none"), "");
@@ -161,9 +161,9 @@ TEST(Guards, AreNamedByTheRecipe) {
   EXPECT_EQ(names("guards: []"), "");
   EXPECT_EQ(names("guards: not_finite"), "not_finite ");
   EXPECT_EQ(names("guards: [all, no_zero_norm]"),
-            "not_finite zero_loss idle_adapter loss_increase worse_evaluation ");
+            "not_finite zero_loss idle_adapter loss_increase worse_evaluation equal_rewards ");
   EXPECT_EQ(names("guards: [no_zero_norm, no_zero_loss, no_idle_adapter]"),
-            "not_finite loss_increase worse_evaluation ");
+            "not_finite loss_increase worse_evaluation equal_rewards ");
 }
 
 // Every objective says which are faults of it.

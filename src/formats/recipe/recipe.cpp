@@ -423,7 +423,8 @@ void settle_completion_length(WrittenByKey& given) {
   if (length == given.end() || given.contains("max_target_length") ||
       written_objective(given) == Objective::grpo)
     return;
-  given["max_target_length"] = length->second;
+  Written& target = given["max_target_length"] = length->second;
+  target.said_as = std::exchange(target.name, "max_target_length");
   given.erase(length);
 }
 

@@ -261,6 +261,7 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
   ProcessBytes process;
   if (measure) {
     process = measure(job);
+    if (spec.rollouts) process.outside_bytes += spec.rollouts->host_bytes();
     set_outside(document, process.outside_bytes);
     if (inputs.data) {
       document.reading_bytes = inputs.data->reading_bytes;

@@ -22,6 +22,13 @@ struct RolloutSizes {
   int64_t updates() const { return slices() * iterations; }  // of a generation
   int64_t sequence_tokens() const { return prompt_tokens + completion_tokens; }
 
+  // What the host keeps of a generation: of each token its id, log-probability and entropy, as the
+  // engine gives them and as they are learned from, and its text.
+  int64_t host_bytes() const {
+    constexpr int64_t kBytesOfToken = 40;
+    return answers * completion_tokens * kBytesOfToken;
+  }
+
   bool operator==(const RolloutSizes&) const = default;
 };
 

@@ -213,7 +213,7 @@ void settle_rollouts(Recipe& recipe) {
   if (!recipe.is_given("beta")) recipe.beta = 0;
   if (!recipe.is_given("lora_dropout")) recipe.lora_dropout = 0;
   if (recipe.epsilon_high == 0) recipe.epsilon_high = recipe.epsilon;
-  if (recipe.per_device_train_batch_size == 0)
+  if (!recipe.is_given("per_device_train_batch_size") || recipe.per_device_train_batch_size == 0)
     recipe.per_device_train_batch_size = recipe.num_generations;
 }
 

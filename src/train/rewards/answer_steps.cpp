@@ -59,9 +59,7 @@ bool AnswerSteps::ends_epoch(const Step& step) {
 std::optional<methods::RowCounts> AnswerSteps::begin(const Step& step,
                                                      const std::atomic<int>& stop_signal) {
   measures_.clear();
-  if (begins_generation(step.number) && !generate(step, stop_signal)) return std::nullopt;
-  SNUG_CHECK(generation_.size() == sizes_.answers && generation_.first_step <= step.number,
-             "step {} has no answers to learn from", step.number);
+  if (needs_answers(step.number) && !generate(step, stop_signal)) return std::nullopt;
   pack(step.number);
   return batches_.counts();
 }
@@ -74,7 +72,6 @@ bool AnswerSteps::generate(const Step& step, const std::atomic<int>& stop_signal
   std::optional<Generation> made = rollouts_.run(number, std::move(prompts), stop_signal);
   if (!made) return false;
   generation_ = std::move(*made);
-  generation_.first_step = step.number;
   measures_.assign(rollouts_.measures().begin(), rollouts_.measures().end());
   if (executor_.job().find(program::ProgramName::evaluate) != nullptr)
     recompute_log_probabilities();

@@ -34,7 +34,7 @@ class AnswerSteps : public StepData {
   int64_t step_rows() const override { return sizes_.prompts(); }
   int64_t rows_per_epoch() override { return rows_.rows_until(1) * sizes_.updates(); }
   bool ends_epoch(const Step& step) override;
-  bool runs_model(int64_t step) const override { return begins_generation(step); }
+  bool runs_model(int64_t step) const override { return needs_answers(step); }
   std::optional<methods::RowCounts> begin(const Step& step,
                                           const std::atomic<int>& stop_signal) override;
   int64_t micro_batches() const override { return batches_.count(); }
@@ -52,6 +52,10 @@ class AnswerSteps : public StepData {
   // The place of a step among those that share a generation.
   int64_t place_of(int64_t step) const { return (step - 1) % sizes_.updates(); }
   bool begins_generation(int64_t step) const { return place_of(step) == 0; }
+  // A run that goes on with another number of updates may begin within a generation.
+  bool needs_answers(int64_t step) const {
+    return begins_generation(step) || generation_.answers.empty();
+  }
   int64_t document_of(int64_t row);
   bool generate(const Step& step, const std::atomic<int>& stop_signal);
   // Replaces the log-probabilities by those of the training forward pass.

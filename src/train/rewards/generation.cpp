@@ -18,14 +18,13 @@ std::string to_json(const Generation& generation) {
                        {"entropies", answer.entropies},
                        {"ended", answer.ended},
                        {"advantage", answer.advantage}});
-  return json{{"first_step", generation.first_step}, {"answers", std::move(answers)}}.dump();
+  return json{{"answers", std::move(answers)}}.dump();
 }
 
 Generation parse_generation(std::string_view text) {
   const json document = base::parse_json(text, "the answers in trainer_state.json");
   Generation generation;
   try {
-    generation.first_step = document.at("first_step");
     const json& answers = document.at("answers");
     generation.answers.reserve(answers.size());
     for (const json& each : answers) {

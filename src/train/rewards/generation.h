@@ -21,7 +21,6 @@ struct LearnedAnswer {
 
 // Answers to one prompt lie next to one another.
 struct Generation {
-  int64_t first_step = 0;  // that learns from it
   std::vector<LearnedAnswer> answers{};
 
   int64_t size() const { return std::ssize(answers); }

@@ -75,7 +75,7 @@ std::optional<Generation> Rollouts::run(int64_t number, std::vector<int64_t> pro
   if (!all) return std::nullopt;
   set_advantages(*all);
   measure(*all, resampled);
-  return Generation{.first_step = 0, .answers = std::move(all->answers)};
+  return Generation{.answers = std::move(all->answers)};
 }
 
 std::vector<engine::Request> Rollouts::requests_to(std::span<const int64_t> prompts,
