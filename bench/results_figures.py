@@ -62,7 +62,7 @@ def rewards() -> dict:
     after = ", ".join(f"{100 * share:.1f}" for share in found["exact_match_after"])
     race = load("grpo_race")
     ratios = []
-    for dtype in ("bf16", "fp32"):
+    for dtype in (each for each in ("bf16", "fp32") if f"trl_{each}" in race):
         snug, trl = race[f"snug_{dtype}"], race[f"trl_{dtype}"]
         ratios.append(f"{dtype}: {trl['step_seconds'] / snug['step_seconds']:.1f} times as fast in {snug['peak_bytes'] / trl['peak_bytes']:.2f} of the memory")
     return {"rewarded_example": f"from {100 * found['exact_match_before']:.1f} % to {after} %; with answers of other questions as references "

@@ -67,6 +67,10 @@ void BlockMaxima::all_from(float least, std::vector<Candidate>& candidates) cons
 }
 
 std::ptrdiff_t BlockMaxima::sort_likeliest(size_t count, std::vector<Candidate>& candidates) {
+  if (count == 0) {
+    candidates.clear();
+    return 0;
+  }
   all_from(bound(count), candidates);
   const auto kept = static_cast<std::ptrdiff_t>(std::min(count, candidates.size()));
   std::partial_sort(candidates.begin(), candidates.begin() + kept, candidates.end(), is_likelier);

@@ -250,6 +250,17 @@ TEST(Sampling, AListOfTheLikeliestIsEnough) {
   }
 }
 
+// Log-probabilities of the new token alone ask for none.
+TEST(Sampling, NoneOfTheLikeliestAreNone) {
+  engine::BlockMaxima maxima;
+  maxima.find(kLogits);
+  std::vector<engine::Candidate> likeliest(3);
+  maxima.likeliest(0, likeliest);
+  EXPECT_TRUE(likeliest.empty());
+  maxima.likeliest_and_equals(0, likeliest);
+  EXPECT_TRUE(likeliest.empty());
+}
+
 TEST(Sampling, OptionsThatMeanNothingAreRefused) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const auto refused = [](const SamplingOptions& options, const std::string& name) {

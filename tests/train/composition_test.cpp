@@ -242,10 +242,8 @@ TEST_P(Composition, ChangesNothing) {
   for (const auto& [name, values] : plain.weights) {
     const std::vector<float>& others = composed.weights.at(name);
     ASSERT_EQ(others.size(), values.size()) << name;
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (std::abs(values[i] - others[i]) > kMaxWeightDistance) std::fprintf(stderr, "APART %s %zu of %zu: %g %g\n", name.c_str(), i, values.size(), values[i], others[i]);
+    for (size_t i = 0; i < values.size(); ++i)
       apart = std::max(apart, static_cast<double>(std::abs(values[i] - others[i])));
-    }
   }
   EXPECT_LE(apart, kMaxWeightDistance);
 }

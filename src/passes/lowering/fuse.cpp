@@ -68,6 +68,20 @@ bool accumulate_into(Operation& operation, const Operation& sum, const Accumulat
   return add_operand(operation, Matmul::kRandom.name, id_of(sum, Accumulate::kRandom));
 }
 
+// Whether an operation in between gives the sum its first value: what is added before would be
+// lost.
+bool begins_between(const Program& program, const Uses& uses, TensorId sum, int32_t first,
+                    int32_t last) {
+  const TensorId owner = program.owner(sum);
+  return std::ranges::any_of(uses.writers[index(owner)], [&](int32_t writer) {
+    const Operation& operation = program.operations[static_cast<size_t>(writer)];
+    return writer > first && writer < last &&
+           std::ranges::any_of(operation.writes, [&](TensorId id) {
+             return id != kNone && program.owner(id) == owner;
+           });
+  });
+}
+
 }  // namespace
 
 Program fuse_adds(Program program, const Target& target) {
@@ -101,7 +115,10 @@ Program fuse_accumulates(Program program) {
     const TensorId part = id_of(sum, Accumulate::kX);
     if (result.tensor(part).is_view()) continue;
     if (uses.readers[index(part)].size() != 1 || uses.writers[index(part)].size() != 1) continue;
-    Operation& producer = result.operations[static_cast<size_t>(uses.writers[index(part)][0])];
+    const int32_t made = uses.writers[index(part)][0];
+    if (begins_between(result, uses, id_of(sum, Accumulate::kY), made, static_cast<int32_t>(i)))
+      continue;
+    Operation& producer = result.operations[static_cast<size_t>(made)];
     if (!accumulate_into(producer, sum, *attributes)) continue;
     removed[i] = true;
   }
