@@ -1,5 +1,8 @@
 #include "train/document_steps.h"
 
+#include <atomic>
+#include <optional>
+
 namespace snug::train {
 
 std::optional<methods::RowCounts> DocumentSteps::begin(const Step& step,

@@ -137,7 +137,7 @@ TEST(ForeignKeys, MistakesFoundLaterNameTheAliasThatWasWritten) {
   const auto complaint = [](const std::string& yaml) {
     return user_error_of([&] { taken(yaml).fail("max_target_length", "is wrong"); });
   };
-  EXPECT_EQ(complaint("max_completion_length: 64"), "r.yaml:1:1: 'max_completion_length' is wrong");
+  EXPECT_EQ(complaint("val_max_target_length: 64"), "r.yaml:1:1: 'val_max_target_length' is wrong");
   EXPECT_EQ(complaint("max_target_length: 64"), "r.yaml:1:1: 'max_target_length' is wrong");
 }
 

@@ -27,7 +27,7 @@ struct EpochRows {
 
 // The answers that an evaluation generates (generation_spec.h).
 struct AskedAnswers {
-  int64_t count = 0;       // of all sets
+  int64_t count = 0;        // of all sets
   int64_t new_tokens = 0;   // at most, of each
   int64_t of_a_prompt = 1;  // which is read once for all of them
 };

@@ -139,7 +139,8 @@ RunHistory history_in(const JsonObject& object) {
   RunHistory history;
   history.ranked_by = object.text("ranked_by");
   for_each_field(
-      history, [&](const char* key, int64_t& value) {
+      history,
+      [&](const char* key, int64_t& value) {
         // Files that are older than a count do not have it.
         if (object.has(key)) value = count(object, key);
       },
