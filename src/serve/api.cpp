@@ -91,6 +91,7 @@ const Api::Route* Api::find_route(const std::string& path) {
   });
   if (at != routes.end()) return &*at;
   std::vector<std::string_view> paths;
+  paths.reserve(routes.size());
   for (const Route& route : routes) paths.push_back(route.path);
   throw ApiError(kNotFound, fmt::format("there is nothing at this path; there are {}",
                                         fmt::join(paths, ", ")));

@@ -25,7 +25,7 @@ struct Loop {
 constexpr double products_of(double head_dim) { return head_dim / 2; }
 
 Loop loop_of(double products, double instructions_of_a_pair, double block_bytes) {
-  constexpr double kPairsOfALane = 16 * 64 / 32;
+  constexpr double kPairsOfALane = 16.0 * 64 / 32;
   return {products, instructions_of_a_pair * kPairsOfALane - products, block_bytes};
 }
 

@@ -56,8 +56,8 @@ struct Rope {
 
 // The factor of a table's row at this position.
 inline double row_factor(const RotaryTable& rotary, int64_t position) {
-  const auto periods = static_cast<double>(position / rotary.period);
-  return rotary.factor * (1.0 + rotary.growth * std::log1p(periods));
+  const int64_t periods = position / rotary.period;  // whole ones
+  return rotary.factor * (1.0 + rotary.growth * std::log1p(static_cast<double>(periods)));
 }
 
 // Elements of each head that are rotated.
