@@ -16,18 +16,10 @@
 #include "runtime/execution/executor.h"
 #include "scores/score.h"
 #include "text/tokenizer/tokenizer.h"
+#include "train/answer_sample.h"
 #include "train/data.h"
 
 namespace snug::train {
-
-// An answer next to what was expected, for people to look at.
-struct AnswerSample {
-  std::string set;  // empty where there is one
-  std::string prompt;
-  std::string answer;
-  std::string expected;
-  std::vector<double> scores;  // as GeneratedAnswers::names()
-};
 
 class GeneratedAnswers {
  public:

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "formats/folder/json_lines.h"
-#include "train/generated_answers.h"
+#include "train/answer_sample.h"
 
 namespace snug::train {
 

@@ -15,7 +15,6 @@
 #include "base/file.h"
 #include "base/seconds_since.h"
 #include "formats/recipe/guard_keys.h"
-#include "formats/recipe/report_keys.h"
 #include "methods/objective.h"
 #include "models/config/config.h"
 #include "plan/document/measured.h"
@@ -43,7 +42,6 @@
 #include "train/generated_answers.h"
 #include "train/guards.h"
 #include "train/kept_reference.h"
-#include "train/live_report.h"
 #include "train/measured_run.h"
 #include "train/on_first_rank.h"
 #include "train/resume.h"
@@ -53,17 +51,14 @@
 #include "train/run_folder.h"
 #include "train/run_identity.h"
 #include "train/run_length.h"
-#include "train/samples_log.h"
+#include "train/seen_run.h"
 #include "train/stop_signal.h"
-#include "train/tensorboard_log.h"
 #include "train/trainer.h"
 
 namespace snug::train {
 namespace {
 
 namespace fs = std::filesystem;
-
-const std::vector<std::string> kShownRewards{"reward"};
 
 class Run {
  public:
@@ -92,7 +87,7 @@ class Run {
     const TrainerOutcome outcome = train_and_report(signal);
     if (outcome.lost_folder) leave_lost_folder();
     if (outcome.interrupted != 0) {
-      if (report_) report_->stop(fmt::format("stopped after step {}", outcome.last_step));
+      if (seen_) seen_->stop(fmt::format("stopped after step {}", outcome.last_step));
       base::say("{}", stopped_text(outcome.last_step));
       return 128 + outcome.interrupted;
     }
@@ -352,50 +347,26 @@ class Run {
 
   int64_t steps_in(double said) const { return formats::steps_in(said, length_.steps); }
 
-  // A line of metrics was written.
-  void follow(std::string_view line) {
-    report_->follow();
-    if (tensorboard_) tensorboard_->add(line);
-  }
-
   // Of what an evaluation generated, some is shown.
   void show_answers(const GeneratedAnswers& answers, int64_t step) {
     if (!measured_.answers_seconds) answers.say_speed(planned_->rates);
     measured_.answers_seconds = answers.times().prefill_seconds + answers.times().decode_seconds;
-    const std::vector<AnswerSample> samples = answers.samples();
-    samples_->add(step, samples, answers.names());
-    if (tensorboard_)
-      tensorboard_->add_text(step, "eval/samples", samples_text(samples, answers.names()));
+    if (seen_) seen_->add_samples(step, answers.samples(), answers.names(), "eval/samples");
   }
 
   // What ended a run too early stands on its page too.
   TrainerOutcome train_and_report(const StopSignal& signal) {
     if (!ranks_.is_first()) return train(signal);
-    report_.emplace(*planned_, folder_.path, length_.steps);
-    if (formats::reports_to_tensorboard(recipe_))
-      tensorboard_.emplace(folder_.path, formats::to_yaml(recipe_),
-                           folder_.goes_on ? std::optional(state_.step + 1) : std::nullopt);
+    seen_.emplace(*planned_, recipe_,
+                  SeenPlace{folder_.path, length_.steps,
+                            folder_.goes_on ? std::optional(state_.step) : std::nullopt});
     try {
       return train(signal);
     } catch (const base::UserError& error) {
       if (!folder_.lock || folder_.lock->is_in_place())
-        report_->stop(fmt::format("stopped: {}", error.what()));
+        seen_->stop(fmt::format("stopped: {}", error.what()));
       throw;
     }
-  }
-
-  // Of answers that are learned from, some are shown.
-  void show_rollouts(const Rollouts& rollouts, int64_t step) {
-    if (!samples_) return;
-    std::vector<AnswerSample> samples;
-    samples.reserve(rollouts.shown().size());
-    for (const ShownAnswer& shown : rollouts.shown())
-      samples.push_back({.set = "training",
-                         .prompt = shown.prompt,
-                         .answer = shown.answer,
-                         .expected = {},
-                         .scores = {shown.reward}});
-    samples_->add(step, samples, kShownRewards);
   }
 
   std::unique_ptr<StepData> step_data() {
@@ -403,8 +374,10 @@ class Run {
     if (spec.rollouts)
       return std::make_unique<AnswerSteps>(
           recipe_, spec, data_.prompts, data_.training->rows, *data_.tokenizer, *data_.rewards,
-          session_.executor(),
-          [this](int64_t step, const Rollouts& rollouts) { show_rollouts(rollouts, step); });
+          session_.executor(), [this](int64_t step, const Rollouts& rollouts) {
+            if (seen_)
+              seen_->add_samples(step, rollouts.samples(), rollouts.names(), "train/samples");
+          });
     loader_.emplace(data_.training->rows, spec.rows, spec.row_tokens, session_.executor(),
                     data_.training->reference);
     return std::make_unique<DocumentSteps>(
@@ -418,34 +391,30 @@ class Run {
       answers.emplace(data_.evaluation, recipe_, planned_->spec, *data_.tokenizer,
                       session_.executor());
     }
-    // A run that goes on and generates no more has no answers of steps that it does again.
-    const bool makes_answers = answers || planned_->spec.rollouts;
-    if ((makes_answers && ranks_.is_first()) ||
-        (folder_.goes_on && fs::exists(folder_.path / RunFolder::kSamples)))
-      samples_.emplace(folder_.path, folder_.goes_on ? std::optional(state_.step) : std::nullopt);
-    const TrainerOptions options{.total_steps = length_.steps,
-                                 .end_row = length_.end_row,
-                                 .update_in_backward = planned_->spec.update_in_backward,
-                                 .router_loss_factor = planned_->spec.model.router_loss_factor(),
-                                 .logging_steps = steps_in(recipe_.logging_steps),
-                                 .eval_strategy = recipe_.eval_strategy,
-                                 .eval_steps = steps_in(recipe_.eval_steps),
-                                 .eval_on_start = recipe_.eval_on_start,
-                                 .save_strategy = recipe_.save_strategy,
-                                 .save_steps = steps_in(recipe_.save_steps),
-                                 .save_only_model = recipe_.save_only_model,
-                                 .best = best_rule_,
-                                 .guards = guard_rules(),
-                                 .schedule = schedule_of(recipe_, length_.steps),
-                                 .checkpoint = checkpoint_options(folder_.path),
-                                 .lock = folder_.lock ? &*folder_.lock : nullptr,
-                                 .ranks = &ranks_,
-                                 .on_warm = [this] { say_outside("two steps"); },
-                                 .on_evaluation =
-                                     [&](int64_t step) {
-                                       if (answers) show_answers(*answers, step);
-                                     },
-                                 .on_record = [this](std::string_view line) { follow(line); }};
+    const TrainerOptions options{
+        .total_steps = length_.steps,
+        .end_row = length_.end_row,
+        .update_in_backward = planned_->spec.update_in_backward,
+        .router_loss_factor = planned_->spec.model.router_loss_factor(),
+        .logging_steps = steps_in(recipe_.logging_steps),
+        .eval_strategy = recipe_.eval_strategy,
+        .eval_steps = steps_in(recipe_.eval_steps),
+        .eval_on_start = recipe_.eval_on_start,
+        .save_strategy = recipe_.save_strategy,
+        .save_steps = steps_in(recipe_.save_steps),
+        .save_only_model = recipe_.save_only_model,
+        .best = best_rule_,
+        .guards = guard_rules(),
+        .schedule = schedule_of(recipe_, length_.steps),
+        .checkpoint = checkpoint_options(folder_.path),
+        .lock = folder_.lock ? &*folder_.lock : nullptr,
+        .ranks = &ranks_,
+        .on_warm = [this] { say_outside("two steps"); },
+        .on_evaluation =
+            [&](int64_t step) {
+              if (answers) show_answers(*answers, step);
+            },
+        .on_record = [this](std::string_view line) { seen_->follow(line); }};
     const std::unique_ptr<StepData> training = step_data();
     training->restore(state_.data);
     if (answers)
@@ -575,7 +544,7 @@ class Run {
     measured.data = measured_sources(data_);
     if (!ranks_.is_first()) return;
     base::write_file_atomically(folder_.path / RunFolder::kMeasured, plan::to_json(measured));
-    report_->finish(measured);
+    seen_->finish(measured);
     base::say("{}", plan::comparison(planned_->document, measured));
   }
 
@@ -592,9 +561,7 @@ class Run {
   runtime::TrainerState state_;
   bool has_average_ = false;  // in the place of what was trained
   // Of the first rank, once it trains.
-  std::optional<LiveReport> report_;
-  std::optional<TensorBoardLog> tensorboard_;
-  std::optional<SamplesLog> samples_;
+  std::optional<SeenRun> seen_;
   std::optional<BatchLoader> loader_;
 };
 

@@ -1,7 +1,9 @@
 // A model folder of a few thousand weights with a byte-level tokenizer, and data for it.
 #pragma once
 
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "../base/temporary_folder.h"
 #include "../text/tiny_tokenizer.h"
@@ -22,6 +24,17 @@ inline void write_tiny_shape(const testing::TemporaryFolder& folder, const std::
   folder.write(name + "/config.json", kTinyConfig);
   folder.write(name + "/tokenizer.json", tokenizer.document().dump());
   folder.write(name + "/tokenizer_config.json", tokenizer.config.dump());
+}
+
+// The words of a command line: these defaults, but those whose key is given, and what is given.
+inline std::vector<std::string> with_defaults(std::vector<std::string> defaults,
+                                              const std::string& given) {
+  std::erase_if(defaults, [&](const std::string& word) {
+    return (" " + given).find(" " + word.substr(0, word.find('=') + 1)) != std::string::npos;
+  });
+  std::istringstream stream(given);
+  for (std::string word; stream >> word;) defaults.push_back(word);
+  return defaults;
 }
 
 inline constexpr const char* kTinyData =

@@ -14,6 +14,7 @@
 #include "formats/recipe/recipe.h"
 #include "plan/choice/change_search.h"
 #include "plan/job/assembly.h"
+#include "plan/spec/resolve.h"
 #include "plan/time/calibration_file.h"
 #include "plan/time/clock.h"
 #include "program/kinds/product/matmul.h"
@@ -357,6 +358,37 @@ TEST(PlannedCard, TimesAttentionByWhoDoesIt) {
   // The shares of such a card, below.
   EXPECT_NEAR(forward("a100", plain) / (flops / (0.395 * 312e12) + own_launches), 1, 0.01);
   EXPECT_NEAR(gradient("a100", plain) / (2.5 * flops / (0.273 * 312e12) + launches), 1, 0.01);
+}
+
+// Training and making answers take turns in the same bytes; log-probabilities are made again only
+// where the card makes them in two ways, and later updates read them.
+TEST(PlannedCard, AnswersThatAreLearnedShareTheArena) {
+  const PlannedCard h100 = card("h100");
+  const auto planned_with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{
+        "model=smollm2-135m",        "objective=grpo",   "rewards=exact", "max_length=512",
+        "max_completion_length=256", "num_generations=8"};
+    words.insert(words.end(), more.begin(), more.end());
+    const formats::Recipe given = formats::load_recipe("", words);
+    const models::ModelSource model = models::find_model(given.model);
+    const formats::Recipe recipe = resolve(given, model.config);
+    return assemble_training({recipe, model, h100});
+  };
+  const auto recomputes = [&](const std::vector<std::string>& more) {
+    return planned_with(more).job.find(program::ProgramName::evaluate) != nullptr;
+  };
+  EXPECT_TRUE(recomputes({"method=qlora", "num_iterations=2"}));
+  EXPECT_FALSE(recomputes({"method=qlora"})) << "one update learns from what it has just made";
+  EXPECT_FALSE(recomputes({"method=lora", "num_iterations=2"}));
+  EXPECT_FALSE(recomputes({"method=qlora", "num_iterations=2", "old_logprobs=generation"}));
+  EXPECT_TRUE(recomputes({"method=lora", "num_iterations=2", "old_logprobs=recompute"}));
+
+  const PlannedTraining both = planned_with({"method=lora"});
+  const RolloutFigures& rollouts = both.document.rollouts.value();
+  const int64_t larger = std::max(rollouts.training_bytes, rollouts.generating_bytes);
+  EXPECT_LE(std::abs(device_bytes(both.document) - larger), 4096) << "not the sum of both";
+  EXPECT_GT(std::min(rollouts.training_bytes, rollouts.generating_bytes), larger / 4);
+  EXPECT_LT(rollouts.half_step_seconds(), rollouts.step_seconds());
 }
 
 TEST(HardwareTable, HasSoundRows) {

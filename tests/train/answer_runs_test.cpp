@@ -33,26 +33,21 @@ class AnswerRuns : public ::testing::Test {
 
   // A key that is given has no other value.
   formats::Recipe recipe(const std::string& output, const std::string& more) const {
-    std::vector<std::string> words{"model=" + path("shape").string(),
-                                   "data=" + path("data.jsonl").string(),
-                                   "output_dir=" + path(output).string(),
-                                   "init=random",
-                                   "method=lora",
-                                   "objective=grpo",
-                                   "rewards=length",
-                                   "num_generations=4",
-                                   "max_completion_length=8",
-                                   "per_device_train_batch_size=8",
-                                   "learning_rate=0.01",
-                                   "compute_dtype=fp32",
-                                   "threads=1",
-                                   "lr_scheduler_type=constant"};
-    std::erase_if(words, [&](const std::string& word) {
-      return (" " + more).find(" " + word.substr(0, word.find('=') + 1)) != std::string::npos;
-    });
-    std::istringstream stream(more);
-    for (std::string word; stream >> word;) words.push_back(word);
-    return formats::load_recipe("", words);
+    const std::vector<std::string> defaults{"model=" + path("shape").string(),
+                                            "data=" + path("data.jsonl").string(),
+                                            "output_dir=" + path(output).string(),
+                                            "init=random",
+                                            "method=lora",
+                                            "objective=grpo",
+                                            "rewards=length",
+                                            "num_generations=4",
+                                            "max_completion_length=8",
+                                            "per_device_train_batch_size=8",
+                                            "learning_rate=0.01",
+                                            "compute_dtype=fp32",
+                                            "threads=1",
+                                            "lr_scheduler_type=constant"};
+    return formats::load_recipe("", cli::with_defaults(defaults, more));
   }
   void run(const std::string& output, const std::string& more) const {
     ASSERT_EQ(train(recipe(output, more)), 0);
@@ -201,6 +196,9 @@ TEST_F(AnswerRuns, RefusalsSayWhatToDo) {
       {"delta=1.1", "above 1 + epsilon_high"},
       {"max_new_tokens=5", "max_completion_length"},
       {"val_set_size=0.5", "snug evaluate asks the trained model"},
+      {"max_segments=4", "leave it out"},
+      {"train_on_prompt=true", "all that the model answers is learned"},
+      {"truncation=keep_end", "prompts that are too long are left out"},
       {"devices=2", "generates on one device"},
       {"objective=dpo", "is for models with an encoder"},
       {"optim_in_backward=true max_grad_norm=0", "leave it out"}};

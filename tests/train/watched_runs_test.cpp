@@ -37,24 +37,18 @@ class WatchedRuns : public ::testing::Test {
 
   // An epoch has three steps.
   int run(const std::string& name, const std::string& more) const {
-    std::vector<std::string> words{"model=" + path("shape").string(),
-                                   "data=" + path("data.jsonl").string(),
-                                   "eval_data=" + path("other.jsonl").string(),
-                                   "output_dir=" + path(name).string(),
-                                   "init=random",
-                                   "method=lora",
-                                   "max_length=64",
-                                   "packing=false",
-                                   "compute_dtype=fp32",
-                                   "threads=1",
-                                   "lr_scheduler_type=constant"};
-    // A key that is given has no other value.
-    std::erase_if(words, [&](const std::string& word) {
-      return (" " + more).find(" " + word.substr(0, word.find('=') + 1)) != std::string::npos;
-    });
-    std::istringstream stream(more);
-    for (std::string word; stream >> word;) words.push_back(word);
-    return train(formats::load_recipe("", words));
+    const std::vector<std::string> defaults{"model=" + path("shape").string(),
+                                            "data=" + path("data.jsonl").string(),
+                                            "eval_data=" + path("other.jsonl").string(),
+                                            "output_dir=" + path(name).string(),
+                                            "init=random",
+                                            "method=lora",
+                                            "max_length=64",
+                                            "packing=false",
+                                            "compute_dtype=fp32",
+                                            "threads=1",
+                                            "lr_scheduler_type=constant"};
+    return train(formats::load_recipe("", cli::with_defaults(defaults, more)));
   }
   // What it ends with, and what it says.
   base::UserError failure_of(const std::string& name, const std::string& more) const {

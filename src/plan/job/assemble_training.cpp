@@ -16,6 +16,7 @@
 #include "plan/job/training_programs.h"
 #include "plan/spec/generation_spec.h"
 #include "plan/spec/model_notices.h"
+#include "plan/spec/rollout_spec.h"
 #include "plan/spec/unused_keys.h"
 #include "plan/time/calibration_file.h"
 #include "plan/time/clock.h"
@@ -292,6 +293,7 @@ std::vector<std::string> PlannedTraining::notices() const {
     notices.push_back(std::move(notice));
   for (std::string& notice : unread_sampling_keys(inputs.recipe))
     notices.push_back(std::move(notice));
+  if (auto notice = packing_notice(inputs.recipe)) notices.push_back(std::move(*notice));
   return notices;
 }
 

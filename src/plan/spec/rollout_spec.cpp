@@ -78,6 +78,16 @@ void refuse(const Recipe& recipe, const TrainingSpec& spec) {
     recipe.fail("output_router_logits",
                 "is true, but with objective=grpo the use of experts is not balanced yet; set "
                 "output_router_logits=false");
+  if (recipe.max_segments > 0)
+    recipe.fail(
+        "max_segments",
+        "says how many documents share a row, and answers are packed as they fill it; leave "
+        "it out");
+  for (const char* key : {"train_on_prompt", "roles_to_train", "train_on_turns", "truncation"})
+    if (!formats::holds_default(recipe, key))
+      recipe.fail(key,
+                  "is given, but with objective=grpo all that the model answers is learned, and "
+                  "prompts that are too long are left out; leave it out");
   if (recipe.optim_in_backward)
     recipe.fail("optim_in_backward",
                 "updates weights within one micro-batch, and the answers of a step may need "
@@ -125,6 +135,15 @@ ReferenceModel model_held_to(const Recipe& recipe, const TrainingSpec& spec) {
   if (!recipe.adapter.empty()) fail("that one has the adapter, which trains on");
   if (!spec.lora.modules_to_save.empty()) fail("modules_to_save trains weights of it");
   return ReferenceModel::adapter_off;
+}
+
+// On a card, products of a few rows with weights in 4 bits are other kernels than those of
+// training, with roundings of their own.
+bool recomputes(const Recipe& recipe, const TrainingSpec& spec, const program::Target& target) {
+  using formats::OldLogProbabilities;
+  if (recipe.old_logprobs != OldLogProbabilities::automatic)
+    return recipe.old_logprobs == OldLogProbabilities::recompute;
+  return spec.quantization.has_value() && !target.host_reaches_device();
 }
 
 }  // namespace
@@ -191,7 +210,8 @@ methods::ObjectiveOptions rollout_options(const Recipe& recipe, const TrainingSp
           .temperature = static_cast<float>(recipe.temperature)};
 }
 
-void shape_rollouts(const Recipe& recipe, const JobDocuments& documents, TrainingSpec& spec) {
+void shape_rollouts(const Recipe& recipe, const JobDocuments& documents,
+                    const program::Target& target, TrainingSpec& spec) {
   const RolloutSizes sizes = rollout_sizes(recipe, documents);
   const int64_t sequence = sizes.sequence_tokens();
   const int64_t in_a_row = std::clamp<int64_t>(kMicroTokens / sequence, 1,
@@ -205,8 +225,12 @@ void shape_rollouts(const Recipe& recipe, const JobDocuments& documents, Trainin
       std::max<int64_t>(2, std::min(sizes.update_answers, spec.row_tokens.decoder() / 2));
   spec.accumulation = (sizes.update_answers + in_a_row - 1) / in_a_row;
   spec.update_in_backward = false;
-  const bool recomputes = recipe.old_logprobs == formats::OldLogProbabilities::recompute;
-  spec.evaluate = recomputes && sizes.updates() > 1;
+  spec.evaluate = recomputes(recipe, spec, target) && sizes.updates() > 1;
+}
+
+std::optional<std::string> packing_notice(const Recipe& recipe) {
+  if (recipe.packing || !methods::objective_of(recipe.objective).makes_answers) return std::nullopt;
+  return "packing=false: answers are packed all the same, which changes roundings alone";
 }
 
 void settle_rollouts(Recipe& recipe) {

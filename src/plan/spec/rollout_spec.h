@@ -2,11 +2,15 @@
 // into which they are packed.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "formats/recipe/recipe.h"
 #include "methods/objective.h"
 #include "plan/job/job.h"
 #include "plan/job/rollout_sizes.h"
 #include "plan/spec/job_documents.h"
+#include "program/work/target.h"
 
 namespace snug::plan {
 
@@ -32,9 +36,14 @@ methods::ObjectiveOptions rollout_options(const formats::Recipe& recipe, const T
 
 // Gives the spec micro-batches into which answers are packed one after another, each of as many
 // tokens as a few of the longest sequences have: a step runs as many as its answers need, at most
-// spec.accumulation.
+// spec.accumulation. Where later updates learn from answers again whose log-probabilities the
+// target makes in another way than it trains, there is a program that makes them as it trains
+// (spec.evaluate).
 void shape_rollouts(const formats::Recipe& recipe, const JobDocuments& documents,
-                    TrainingSpec& spec);
+                    const program::Target& target, TrainingSpec& spec);
+
+// What to say of packing=false, where answers are made.
+std::optional<std::string> packing_notice(const formats::Recipe& recipe);
 
 // Sets defaults that learning from rewards has.
 void settle_rollouts(formats::Recipe& recipe);

@@ -354,7 +354,7 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   spec.adapter_in_files = !recipe.adapter.empty();
   if (spec.adapter_in_files) spec.adapter_widths = adapter_widths(recipe.adapter);
   if (methods::objective_of(recipe.objective).makes_answers)
-    shape_rollouts(recipe, documents, spec);
+    shape_rollouts(recipe, documents, target, spec);
   else
     documents.shape_rows(spec);
   spec.generation = generation_shape(recipe, spec, documents);

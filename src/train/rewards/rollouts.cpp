@@ -15,8 +15,8 @@
 namespace snug::train {
 namespace {
 
-// So many answers of a generation are shown to people.
-constexpr size_t kShownAnswers = 8;
+// So many answers of a generation are samples.
+constexpr size_t kSamples = 4;
 
 // The names of measures that users look at.
 constexpr std::string_view kShownNames[] = {"reward", "completions/mean_length"};
@@ -225,10 +225,17 @@ void Rollouts::measure(const Rewarded& all, int64_t resampled) {
   measures_.push_back({"reward_seconds", reward_seconds_});
   for (NamedMeasure& measure : measures_)
     measure.is_shown = std::ranges::find(kShownNames, measure.name) != std::end(kShownNames);
-  shown_.clear();
-  for (size_t i = 0; i < std::min(all.answers.size(), kShownAnswers); ++i)
-    shown_.push_back(
-        {prompts_[static_cast<size_t>(all.answers[i].prompt)].shown, all.texts[i], all.sums[i]});
+  samples_.clear();
+  const auto functions = static_cast<std::ptrdiff_t>(rewards_.names().size());
+  for (size_t i = 0; i < std::min(all.answers.size(), kSamples); ++i) {
+    const RewardedPrompt& prompt = prompts_[static_cast<size_t>(all.answers[i].prompt)];
+    const auto first = all.rewards.begin() + static_cast<std::ptrdiff_t>(i) * functions;
+    samples_.push_back({.set = "training",
+                        .prompt = prompt.shown,
+                        .answer = all.texts[i],
+                        .expected = prompt.record.answer,
+                        .scores = {first, first + functions}});
+  }
 }
 
 }  // namespace snug::train

@@ -14,6 +14,7 @@
 #include "plan/job/job.h"
 #include "runtime/execution/executor.h"
 #include "text/tokenizer/tokenizer.h"
+#include "train/answer_sample.h"
 #include "train/rewards/advantages.h"
 #include "train/rewards/generation.h"
 #include "train/rewards/prompt_reader.h"
@@ -21,13 +22,6 @@
 #include "train/step_data.h"
 
 namespace snug::train {
-
-// An answer for people to look at.
-struct ShownAnswer {
-  std::string prompt;
-  std::string answer;
-  double reward = 0;
-};
 
 class Rollouts {
  public:
@@ -45,9 +39,9 @@ class Rollouts {
 
   // These tell of the last run.
   std::span<const NamedMeasure> measures() const { return measures_; }
-  std::span<const ShownAnswer> shown() const { return shown_; }
-  const engine::EngineTimes& times() const { return times_; }
-  double reward_seconds() const { return reward_seconds_; }
+  // Some of the answers, with what each function of names() gave.
+  std::span<const AnswerSample> samples() const { return samples_; }
+  const std::vector<std::string>& names() const { return rewards_.names(); }
 
  private:
   // Answers to some prompts, with the rewards (answers, functions) and their weighted sums.
@@ -77,7 +71,7 @@ class Rollouts {
   runtime::Executor& executor_;
   RewardFunctions& rewards_;
   std::vector<NamedMeasure> measures_;
-  std::vector<ShownAnswer> shown_;
+  std::vector<AnswerSample> samples_;
   engine::EngineTimes times_;
   double reward_seconds_ = 0;
 };
