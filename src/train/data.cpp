@@ -346,14 +346,17 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
   data.documents = documents_of(loaded, group);
   data.documents.times = text::most_times(parts);
   if (!makes_answers) data.documents.shape_rows(spec);
-  text::RowOptions rows{.max_length = as_lengths(row_tokens),
-                        .max_segments = static_cast<int32_t>(spec.row_segments),
-                        .packing = recipe.packing && !makes_answers,
-                        .shuffle = recipe.shuffle,
-                        .seed = static_cast<uint64_t>(recipe.seed),
-                        .padding_id = tokenizer.padding_id(),
-                        .group = static_cast<int32_t>(group),
-                        .start_id = static_cast<int32_t>(model.config.decoder_start_id)};
+  // A prompt has a row of its own.
+  const int64_t segments = makes_answers ? 1 : spec.row_segments;
+  text::RowOptions rows{
+      .max_length = as_lengths(makes_answers ? data.documents.longest() : row_tokens),
+      .max_segments = static_cast<int32_t>(segments),
+      .packing = recipe.packing && !makes_answers,
+      .shuffle = recipe.shuffle,
+      .seed = static_cast<uint64_t>(recipe.seed),
+      .padding_id = tokenizer.padding_id(),
+      .group = static_cast<int32_t>(group),
+      .start_id = static_cast<int32_t>(model.config.decoder_start_id)};
   rows.parts = std::move(parts);
   data.training = std::make_unique<DataSource>(std::move(loaded.data.training), rows);
   rows.parts.clear();

@@ -190,6 +190,7 @@ TEST_F(AnswerRuns, RefusalsSayWhatToDo) {
       {"loss_type=hinge", "objective=grpo has grpo, bnpo, dr_grpo, dapo"},
       {"temperature=0", "all answers to a prompt would be the same"},
       {"max_length=8", "leaves none for a prompt"},
+      {"max_completion_length=256", "leaves no token for a prompt"},
       {"lora_dropout=0.1", "set lora_dropout=0"},
       {"method=full beta=0.1", "leave beta out"},
       {"top_entropy_quantile=0.2 beta=0.1", "leave one of them out"},

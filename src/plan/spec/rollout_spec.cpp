@@ -167,12 +167,18 @@ AnswerLoss answer_loss(const Recipe& recipe) {
 
 int64_t most_prompt_tokens(const Recipe& recipe) {
   const int64_t room = recipe.max_length - recipe.max_completion_length;
-  if (room < 1)
+  if (room < 1 && recipe.is_given("max_length"))
     recipe.fail("max_length",
                 fmt::format("is {}, the most tokens of a prompt with its answer, and "
                             "max_completion_length={} leaves none for a prompt; give a longer one, "
                             "or a shorter max_completion_length",
                             recipe.max_length, recipe.max_completion_length));
+  if (room < 1)
+    recipe.fail("max_completion_length",
+                fmt::format("is {}, which leaves no token for a prompt: together they have {} at "
+                            "most, unless max_length says more and the model has positions for "
+                            "it; give a shorter one",
+                            recipe.max_completion_length, recipe.max_length));
   return room;
 }
 
@@ -235,6 +241,7 @@ std::optional<std::string> packing_notice(const Recipe& recipe) {
 
 void settle_rollouts(Recipe& recipe) {
   if (!recipe.is_given("beta")) recipe.beta = 0;
+  if (!recipe.is_given("max_length")) recipe.max_length = 0;  // the longest prompt's (train/data.h)
   if (!recipe.is_given("lora_dropout")) recipe.lora_dropout = 0;
   if (recipe.epsilon_high == 0) recipe.epsilon_high = recipe.epsilon;
   if (!recipe.is_given("per_device_train_batch_size") || recipe.per_device_train_batch_size == 0)

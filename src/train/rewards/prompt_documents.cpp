@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/console.h"
+#include "plan/choice/change.h"
 namespace snug::train {
 namespace {
 
@@ -61,12 +62,11 @@ int64_t bytes_of_prompts(std::span<const RewardedPrompt> prompts) {
 
 formats::Recipe with_length_of_prompts(const formats::Recipe& recipe,
                                        std::span<const RewardedPrompt> prompts) {
-  formats::Recipe settled = recipe;
   const int64_t longest = longest_of(prompts);
-  settled.max_length = longest + recipe.max_completion_length;
-  base::say("max_length=auto: {} tokens, {} of the longest prompt and {} of an answer",
-            settled.max_length, longest, recipe.max_completion_length);
-  return settled;
+  const int64_t length = longest + recipe.max_completion_length;
+  base::say("max_length=auto: {} tokens, {} of the longest prompt and {} of an answer", length,
+            longest, recipe.max_completion_length);
+  return plan::with_overrides(recipe, {{"max_length", std::to_string(length)}});
 }
 
 }  // namespace snug::train
