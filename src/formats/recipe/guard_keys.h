@@ -19,6 +19,9 @@ enum class Guard : uint8_t {
   loss_increase,     // the loss stays above max_loss_increase times its best
   worse_evaluation,  // evaluations are worse than the one before the first step
   equal_rewards,     // all answers to each prompt are rewarded alike
+  cut_answers,       // no answer ends by itself
+  low_entropy,       // answers hardly differ: their entropy stays below min_entropy
+  high_kl,           // the model is further than max_kl from the one that training began with
 };
 constexpr auto words_of(Guard /*type*/) {
   return base::words<Guard>({{Guard::not_finite, "not_finite"},
@@ -27,7 +30,10 @@ constexpr auto words_of(Guard /*type*/) {
                              {Guard::idle_adapter, "idle_adapter"},
                              {Guard::loss_increase, "loss_increase"},
                              {Guard::worse_evaluation, "worse_evaluation"},
-                             {Guard::equal_rewards, "equal_rewards"}});
+                             {Guard::equal_rewards, "equal_rewards"},
+                             {Guard::cut_answers, "cut_answers"},
+                             {Guard::low_entropy, "low_entropy"},
+                             {Guard::high_kl, "high_kl"}});
 }
 
 // Some of the guards.
@@ -35,29 +41,30 @@ class GuardSet {
  public:
   constexpr GuardSet() = default;
   constexpr GuardSet(std::initializer_list<Guard> guards) {
-    for (const Guard guard : guards) bits_ |= bit(guard);
+    for (const Guard guard : guards) bits_ = static_cast<uint16_t>(bits_ | bit(guard));
   }
   constexpr bool has(Guard guard) const { return (bits_ & bit(guard)) != 0; }
   constexpr void set(Guard guard, bool is_in) {
-    bits_ = static_cast<uint8_t>(is_in ? bits_ | bit(guard) : bits_ & ~bit(guard));
+    bits_ = static_cast<uint16_t>(is_in ? bits_ | bit(guard) : bits_ & ~bit(guard));
   }
   // Those that are in both.
   constexpr GuardSet both(GuardSet other) const {
     GuardSet result;
-    result.bits_ = static_cast<uint8_t>(bits_ & other.bits_);
+    result.bits_ = static_cast<uint16_t>(bits_ & other.bits_);
     return result;
   }
 
  private:
-  static constexpr uint8_t bit(Guard guard) {
-    return static_cast<uint8_t>(1U << static_cast<unsigned>(guard));
+  static constexpr uint16_t bit(Guard guard) {
+    return static_cast<uint16_t>(1U << static_cast<unsigned>(guard));
   }
-  uint8_t bits_ = 0;
+  uint16_t bits_ = 0;
 };
 
 inline constexpr GuardSet kAllGuards{
-    Guard::not_finite,    Guard::zero_loss,        Guard::zero_norm,    Guard::idle_adapter,
-    Guard::loss_increase, Guard::worse_evaluation, Guard::equal_rewards};
+    Guard::not_finite,    Guard::zero_loss,        Guard::zero_norm,     Guard::idle_adapter,
+    Guard::loss_increase, Guard::worse_evaluation, Guard::equal_rewards, Guard::cut_answers,
+    Guard::low_entropy,   Guard::high_kl};
 
 // Those that `guards` names: all, none, NAME, or no_NAME for all others. Throws UserError for
 // another word.

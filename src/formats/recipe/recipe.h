@@ -66,6 +66,8 @@ struct Recipe {
   double top_entropy_quantile = 0;  // 1: all tokens are learned
   OldLogProbabilities old_logprobs = OldLogProbabilities::automatic;
   int64_t max_resamples = 0;  // of groups whose rewards are equal
+  double min_entropy = 0;     // of the guard low_entropy, in nats
+  double max_kl = 0;          // of the guard high_kl, in nats a token
 
   std::vector<DataEntry> data;
   std::vector<DataEntry> eval_data;  // one or several named sets; empty: none
