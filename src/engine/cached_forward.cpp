@@ -35,15 +35,19 @@ std::vector<SequencePages> pages_of_streams(const plan::InferenceShape& shape,
 
 }  // namespace
 
-CachedForward::CachedForward(runtime::Executor& executor, const plan::InferenceShape& shape)
+CachedForward::CachedForward(runtime::Executor& executor, const plan::InferenceShape& shape,
+                             AgreeOnTurn agree)
     : executor_(executor),
       shape_(shape),
+      agree_(std::move(agree)),
       batches_(open_batches(executor, shape_)),
       rows_(static_cast<size_t>(shape_.sequences)),
       undecided_(static_cast<size_t>(shape_.sequences)),
       promised_(static_cast<size_t>(shape_.sequences)),
       slots_(static_cast<size_t>(shape_.sequences), methods::kNoAdapter),
-      pages_(pages_of_streams(shape_, executor.job().key_pools)) {}
+      pages_(pages_of_streams(shape_, executor.job().key_pools)) {
+  SNUG_CHECK(!agree_ || !shape_.capacity.has_encoder(), "ranks agree on programs of an encoder");
+}
 
 std::optional<int64_t> CachedForward::enter(int64_t sequence, const EnteringSequence& entering,
                                             std::optional<int64_t> encoder_tokens) {
@@ -229,7 +233,8 @@ void CachedForward::prefill(std::span<const SequencePart> parts) {
     tokens += std::ssize(part.ids);
     encoder_tokens += std::ssize(part.encoder_ids);
   }
-  const ForwardBatch& batch = prefill_for(tokens, encoder_tokens);
+  const ForwardBatch& batch =
+      prefill_for(tokens_of_turn({ProgramName::prefill, tokens}), encoder_tokens);
   begin(batch);
   int64_t row = 0;
   int64_t encoder_row = 0;
@@ -273,7 +278,7 @@ void CachedForward::decode(std::span<const SequencePart> parts) {
     tokens += count;
   }
   enter_all(parts);
-  const ForwardBatch& batch = decode_for(tokens);
+  const ForwardBatch& batch = decode_for(tokens_of_turn({ProgramName::decode, tokens}));
   const bool is_by_number = batch.segments == shape_.sequences && tokens == std::ssize(parts);
   begin(batch);
   int64_t next = 0;
@@ -318,6 +323,33 @@ void CachedForward::finish_part(const ForwardBatch& batch, const Place& place, c
   set_queries(batch.streams.decoder(), place.segment, rows);
   for (const TokenStream stream : shape_.capacity.streams()) show_keys(batch, stream, place);
   if (!shape_.all_logits) batch.output_rows[place.segment] = static_cast<int32_t>(rows.end - 1);
+}
+
+// Waits until it is the turn of this rank's program, and returns for how many tokens it runs, at
+// least its own. What a batch holds must not be written before.
+int64_t CachedForward::tokens_of_turn(const Turn& own) {
+  if (!agree_) return own.tokens;
+  for (;;) {
+    const Turn turn = agree_(own).value();
+    if (turn.program == own.program) return turn.tokens;
+    run_empty(turn);
+  }
+}
+
+void CachedForward::run_empty(const Turn& turn) {
+  begin_stage();
+  const bool is_prefill = turn.program == ProgramName::prefill;
+  const ForwardBatch& batch = is_prefill ? prefill_for(turn.tokens, 0) : decode_for(turn.tokens);
+  begin(batch);
+  executor_.run(batch.program);
+}
+
+void CachedForward::await_others() {
+  while (agree_) {
+    const std::optional<Turn> turn = agree_(std::nullopt);
+    if (!turn) return;
+    run_empty(*turn);
+  }
 }
 
 void CachedForward::begin(const ForwardBatch& batch) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -30,11 +31,25 @@ struct SequencePart {
   AdapterVersion adapter{};                // of a sequence that enters with these tokens
 };
 
+// A run of a program, for so many tokens.
+struct Turn {
+  program::ProgramName program = program::ProgramName::decode;  // or prefill
+  int64_t tokens = 0;
+
+  bool operator==(const Turn&) const = default;
+};
+// Where ranks exchange parts of weights within their programs, all must run the same ones. Given
+// what this rank would run next (nothing: it is done), tells what all run. A rank that would have
+// run another program runs this one without sequences, and asks again. Nothing: all are done.
+using AgreeOnTurn = std::function<std::optional<Turn>(const std::optional<Turn>&)>;
+
 class CachedForward {
  public:
   // The executor's job must contain the programs of `shape`: a job of inference, or of training
-  // with generation. The executor must outlive the object.
-  CachedForward(runtime::Executor& executor, const plan::InferenceShape& shape);
+  // with generation. The executor must outlive the object. `agree`: empty where no other rank need
+  // run the same; models with an encoder cannot have it.
+  CachedForward(runtime::Executor& executor, const plan::InferenceShape& shape,
+                AgreeOnTurn agree = {});
   CachedForward(const CachedForward&) = delete;
   CachedForward& operator=(const CachedForward&) = delete;
 
@@ -90,6 +105,8 @@ class CachedForward {
   // first as are guessed for a step (InferenceShape::guessed_tokens). Each token has its logits.
   // Where a sequence had several, keep() must follow before anything else is done with it.
   void decode(std::span<const SequencePart> parts);
+  // Runs what other ranks run, without sequences, until all are done. All of them call it.
+  void await_others();
   // Of the tokens that the last run appended to a sequence these stay, at least one, and the others
   // are forgotten.
   void keep(int64_t sequence, int64_t tokens);
@@ -133,6 +150,8 @@ class CachedForward {
   void show_keys(const ForwardBatch& batch, base::TokenStream stream, const Place& place) const;
   void begin(const ForwardBatch& batch);
   void run(const ForwardBatch& batch);
+  int64_t tokens_of_turn(const Turn& own);
+  void run_empty(const Turn& turn);
   void begin_stage();
   bool is_undecided(int64_t sequence) const {
     return undecided_[static_cast<size_t>(sequence)] > 0;
@@ -141,6 +160,7 @@ class CachedForward {
 
   runtime::Executor& executor_;
   const plan::InferenceShape shape_;
+  const AgreeOnTurn agree_;
   const ForwardBatches batches_;
   const ForwardBatch* last_ = nullptr;
   int64_t stage_ = 0;                 // Executor::stages_begun() when the sequences were written

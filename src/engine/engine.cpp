@@ -45,7 +45,7 @@ struct Engine::State {
         const plan::InferenceShape& shape, EngineOptions given)
       : model(of_model),
         options(std::move(given)),
-        forward(executor, shape),
+        forward(executor, shape, options.agree_on_turn),
         scheduler(room_of(shape), [this](RequestId request, int64_t sequence) {
           return enter(request, sequence);
         }) {
@@ -341,6 +341,8 @@ std::vector<Answer> Engine::answers(std::span<const Request> requests) {
   }
   return std::move(all.answers);
 }
+
+void Engine::await_others() { state_->forward.await_others(); }
 
 void Engine::forget_beginnings() { state_->forward.forget_beginnings(); }
 

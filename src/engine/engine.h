@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/cached_forward.h"
 #include "engine/inference.h"
 #include "engine/request.h"
 #include "text/tokenizer/tokenizer.h"
@@ -35,6 +36,7 @@ struct EngineOptions {
   const text::Tokenizer* tokenizer = nullptr;  // without one there is no text
   std::function<Seconds()> clock{};            // for deadlines; empty: the steady clock
   std::vector<std::string> adapters{};         // the names of those in the job's slots, in order
+  AgreeOnTurn agree_on_turn{};  // engine/cached_forward.h; empty: there are no other ranks
   // For how many new tokens a request has its pages promised when it enters. Nothing: for all that
   // it may give, so that nobody who has entered is disturbed. Fewer let more requests run side by
   // side where few answers are as long as they may be. Where pages run short, the request that
@@ -75,6 +77,10 @@ class Engine {
   // the next step what they would have heard. Throws UserError where logits are not finite, after
   // which the engine can only be destroyed.
   bool step();
+
+  // Where ranks take turns (EngineOptions::agree_on_turn), runs what the others still run. Each
+  // rank calls it when it has no more to do, and submits nothing before it returns.
+  void await_others();
 
   // Runs all of these to their end, in the order in which they are given, and returns their
   // answers in that order.

@@ -7,7 +7,6 @@
 #include "formats/data/data_files.h"
 #include "models/config/config.h"
 #include "plan/spec/resolve.h"
-#include "plan/spec/rollout_spec.h"
 #include "plan/spec/spec.h"
 #include "runtime/loading/load_weights.h"
 #include "text/record/record_reader.h"
@@ -35,7 +34,6 @@ void check_processors(const formats::Recipe& recipe) {
 void check_before_ranks(const formats::Recipe& recipe) {
   const bool is_alone = comm::read_launch(comm::environment()).launcher == comm::Launcher::none;
   if (!is_alone || recipe.devices <= 1) return;
-  plan::check_rollout_ranks(recipe);
   check_processors(recipe);
   const models::ModelSource model = runtime::open_model(recipe);
   const formats::Recipe resolved = plan::resolve(recipe, model.config);

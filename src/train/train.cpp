@@ -374,7 +374,7 @@ class Run {
     if (spec.rollouts)
       return std::make_unique<AnswerSteps>(
           recipe_, spec, data_.prompts, data_.training->rows, *data_.tokenizer, *data_.rewards,
-          session_.executor(), [this](int64_t step, const Rollouts& rollouts) {
+          session_.executor(), ranks_, [this](int64_t step, const Rollouts& rollouts) {
             if (seen_)
               seen_->add_samples(step, rollouts.samples(), rollouts.names(), "train/samples");
           });

@@ -87,10 +87,10 @@ class AnswersCase {
                         .answer = &given[i].answer,
                         .is_learned = learned[i] > 0,
                         .weight = weights[i]});
-    train::AnswerBatches batches(loaded_->spec(), executor());
-    batches.pack(std::move(packed));
-    EXPECT_EQ(batches.counts().trained_tokens,
+    EXPECT_EQ(train::counts_of(packed).trained_tokens,
               std::accumulate(learned.begin(), learned.end(), int64_t{0}));
+    train::AnswerBatches batches(loaded_->spec(), executor());
+    batches.pack(std::move(packed), 1);
     for (int64_t micro = 0; micro < batches.count(); ++micro) {
       const ProgramName program = micro == 0 ? ProgramName::micro_first : ProgramName::micro_next;
       batches.load(program, micro);

@@ -76,6 +76,50 @@ TEST_F(MpiRuns, OfEveryStrategyAndMethodFollowOneRank) {
   }
 }
 
+// Each rank makes a part of the answers, and learns from a part of them. Answers of one prompt may
+// come from two ranks.
+TEST_F(MpiRuns, ThatMakeAnswersFollowOneRank) {
+  const std::string base =
+      std::string(kMpiCommon) +
+      "objective=grpo rewards=length num_generations=4 max_completion_length=8 beta=0.05 "
+      "method=lora ";
+  const auto expect_like_one = [&](const std::string& more, int answers, const std::string& ranks) {
+    SCOPED_TRACE(more + " " + ranks);
+    const auto run = [&](const std::string& name, const std::string& words) {
+      const cli::BinaryRun found = job_.run(name, base + more + words);
+      ASSERT_EQ(found.exit_code, 0) << found.output();
+    };
+    const std::string again = " overwrite_output_dir=true per_device_train_batch_size=";
+    run("one", again + "16");
+    run("many", again + std::to_string(answers) + ranks);
+    for (const char* name : {"loss", "reward", "entropy", "completions/mean_length", "grad_norm"}) {
+      const std::vector<double> one = values_of(job_, "one", name);
+      const std::vector<double> many = values_of(job_, "many", name);
+      ASSERT_EQ(one.size(), many.size()) << name;
+      for (size_t i = 0; i < one.size(); ++i)
+        EXPECT_NEAR(one[i], many[i], 1e-4 * std::max(1.0, std::abs(one[i]))) << name << " " << i;
+    }
+  };
+  expect_like_one("", 8, " devices=2 strategy=ddp");
+  expect_like_one("max_resamples=2", 8, " devices=2 strategy=full_shard shard_threshold=10");
+  expect_like_one("num_iterations=2 old_logprobs=recompute", 4,
+                  " devices=4 strategy=shard_grad_op shard_threshold=10");
+}
+
+// Also where the ranks are in the middle of learning from their answers.
+TEST_F(MpiRuns, ThatMakeAnswersGoOnWithTheSameBits) {
+  const std::string base =
+      std::string(kMpiCommon) +
+      "objective=grpo rewards=length num_generations=4 max_completion_length=8 "
+      "per_device_train_batch_size=4 steps_per_generation=2 num_iterations=2 "
+      "devices=2 strategy=zero2 ";
+  ASSERT_EQ(job_.run("whole", base + "max_steps=4").exit_code, 0);
+  ASSERT_EQ(job_.run("part", base + "max_steps=3").exit_code, 0);
+  const cli::BinaryRun rest = job_.run("part", base + "max_steps=4 resume_from_checkpoint=auto");
+  ASSERT_EQ(rest.exit_code, 0) << rest.output();
+  EXPECT_EQ(job_.adapter("part"), job_.adapter("whole"));
+}
+
 TEST_F(MpiRuns, AHangingRankIsNamed) {
   const testing::TemporaryFolder streams;
   const std::vector<std::string> words =

@@ -197,11 +197,10 @@ std::string rollouts_text(const RolloutFigures& figures) {
   const RolloutSizes& sizes = figures.sizes;
   const bool generating = figures.generating_bytes > figures.training_bytes;
   std::string text = fmt::format(
-      "\n  answers      {} at once to {} prompt{}, {} side by side, prompts up to {} tokens, "
-      "answers "
-      "up to {}",
+      "\n  answers      {} at once to {} prompt{}, {} side by side{}, prompts up to {} tokens, "
+      "answers up to {}",
       sizes.answers, sizes.prompts(), sizes.prompts() == 1 ? "" : "s", figures.side_by_side,
-      sizes.prompt_tokens, sizes.completion_tokens);
+      sizes.ranks > 1 ? " on each device" : "", sizes.prompt_tokens, sizes.completion_tokens);
   if (sizes.updates() > 1) text += fmt::format("; {} updates learn from them", sizes.updates());
   text += fmt::format(
       "\n    device memory {:>11} of training and {} of making answers, in the same "

@@ -29,7 +29,7 @@ namespace {
 InferenceShape rollout_shape(const formats::Recipe& recipe, const TrainingSpec& spec) {
   const RolloutSizes& rollouts = *spec.rollouts;
   RequestSizes sizes;
-  sizes.sequences = std::min(recipe.batch, rollouts.answers);
+  sizes.sequences = std::min(recipe.batch, rollouts.rank_answers());
   sizes.prompt_tokens = rollouts.prompt_tokens;
   // A group's prompt is read once.
   const int64_t prompts = (sizes.sequences + rollouts.group - 1) / rollouts.group;

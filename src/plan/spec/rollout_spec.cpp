@@ -8,6 +8,7 @@
 #include "formats/recipe/recipe_keys.h"
 #include "methods/method.h"
 #include "models/families/families.h"
+#include "plan/job/rank_grid.h"
 
 namespace snug::plan {
 namespace {
@@ -33,11 +34,12 @@ void check_divisible(const Recipe& recipe, const RolloutSizes& sizes) {
       recipe.is_given("num_generations") ? "num_generations" : "per_device_train_batch_size",
       fmt::format(
           "gives {} answers at once, which are no whole groups of num_generations={}: "
-          "per_device_train_batch_size={} x {}={}; make one of them a multiple, such as "
+          "per_device_train_batch_size={} x {}={}{}; make one of them a multiple, such as "
           "per_device_train_batch_size={}",
           sizes.answers, sizes.group, sizes.micro_answers,
           recipe.steps_per_generation > 0 ? "steps_per_generation" : "gradient_accumulation_steps",
-          sizes.answers / sizes.micro_answers,
+          sizes.rank_answers() / sizes.micro_answers,
+          sizes.ranks > 1 ? fmt::format(" x {} devices", sizes.ranks) : "",
           (sizes.micro_answers + sizes.group - 1) / sizes.group * sizes.group));
 }
 
@@ -55,7 +57,6 @@ void refuse(const Recipe& recipe, const TrainingSpec& spec) {
     recipe.fail("objective",
                 "is grpo, which is not built for models with an encoder; use a decoder, or "
                 "objective=next_token");
-  check_rollout_ranks(recipe);
   if (recipe.evaluates())
     recipe.fail(recipe.eval_data.empty() ? "val_set_size" : "eval_data",
                 "is given, and with objective=grpo runs do not evaluate yet: rewards stand in each "
@@ -148,13 +149,6 @@ bool recomputes(const Recipe& recipe, const TrainingSpec& spec, const program::T
 
 }  // namespace
 
-void check_rollout_ranks(const Recipe& recipe) {
-  if (!methods::objective_of(recipe.objective).makes_answers || recipe.rank_count() == 1) return;
-  recipe.fail("objective", fmt::format("is {}, which generates on one device yet, and this run has "
-                                       "{}; leave devices and nodes out",
-                                       base::word_of(recipe.objective), recipe.rank_count()));
-}
-
 AnswerLoss answer_loss(const Recipe& recipe) {
   if (recipe.loss_type == formats::LossType::automatic) return AnswerLoss::dapo;
   const auto loss = base::from_word<AnswerLoss>(base::word_of(recipe.loss_type));
@@ -188,8 +182,10 @@ RolloutSizes rollout_sizes(const Recipe& recipe, const JobDocuments& documents) 
   sizes.micro_answers = recipe.per_device_train_batch_size > 0 ? recipe.per_device_train_batch_size
                                                                : recipe.num_generations;
   const int64_t micro_batches = std::max<int64_t>(1, recipe.gradient_accumulation_steps);
-  sizes.update_answers = sizes.micro_answers * micro_batches;
-  sizes.answers = sizes.micro_answers *
+  sizes.ranks = rank_grid(recipe).ranks();
+  const int64_t side_by_side = sizes.micro_answers * sizes.ranks;
+  sizes.update_answers = side_by_side * micro_batches;
+  sizes.answers = side_by_side *
                   (recipe.steps_per_generation > 0 ? recipe.steps_per_generation : micro_batches);
   sizes.iterations = recipe.num_iterations;
   sizes.resamples = recipe.max_resamples;
@@ -220,16 +216,15 @@ void shape_rollouts(const Recipe& recipe, const JobDocuments& documents,
                     const program::Target& target, TrainingSpec& spec) {
   const RolloutSizes sizes = rollout_sizes(recipe, documents);
   const int64_t sequence = sizes.sequence_tokens();
-  const int64_t in_a_row = std::clamp<int64_t>(kMicroTokens / sequence, 1,
-                                               std::min(sizes.micro_answers, sizes.update_answers));
+  const int64_t in_a_row = std::clamp<int64_t>(kMicroTokens / sequence, 1, sizes.micro_answers);
   spec.rollouts = sizes;
   spec.rows = 1;
   spec.row_tokens = in_a_row * sequence;
   spec.longest_document = sequence;
   // Two at least, so that a row has room for segments without tokens.
   spec.row_segments =
-      std::max<int64_t>(2, std::min(sizes.update_answers, spec.row_tokens.decoder() / 2));
-  spec.accumulation = (sizes.update_answers + in_a_row - 1) / in_a_row;
+      std::max<int64_t>(2, std::min(sizes.rank_update_answers(), spec.row_tokens.decoder() / 2));
+  spec.accumulation = (sizes.rank_update_answers() + in_a_row - 1) / in_a_row;
   spec.update_in_backward = false;
   spec.evaluate = recomputes(recipe, spec, target) && sizes.updates() > 1;
 }

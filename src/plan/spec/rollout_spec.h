@@ -14,10 +14,6 @@
 
 namespace snug::plan {
 
-// Throws UserError, with the recipe's location, for an objective that makes answers on several
-// devices.
-void check_rollout_ranks(const formats::Recipe& recipe);
-
 // The loss of tokens that loss_type names; dapo where it names none. Throws UserError, with the
 // recipe's location, for a loss of another objective.
 formats::AnswerLoss answer_loss(const formats::Recipe& recipe);

@@ -63,7 +63,7 @@ double generation_seconds(const PassInputs& inputs, const InferenceShape& shape)
 double rollout_seconds(const PassInputs& inputs, int64_t completion_tokens) {
   const RolloutSizes& sizes = *inputs.spec.rollouts;
   PassInputs asked = inputs;
-  asked.answers = {sizes.answers, completion_tokens, sizes.group};
+  asked.answers = {sizes.rank_answers(), completion_tokens, sizes.group};
   InferenceShape shape = *inputs.spec.generation;
   shape.capacity = sizes.prompt_tokens + completion_tokens - 1;
   return generation_seconds(asked, shape);
@@ -100,7 +100,7 @@ std::optional<RolloutFigures> rollout_figures(const PassInputs& inputs) {
   figures.half_seconds = rollout_seconds(inputs, half);
   figures.update_seconds =
       step_seconds(inputs.job, inputs.spec.accumulation, inputs.rates, inputs.expected);
-  const int64_t half_tokens = sizes.update_answers * (sizes.prompt_tokens + half);
+  const int64_t half_tokens = sizes.rank_update_answers() * (sizes.prompt_tokens + half);
   figures.half_update_seconds =
       step_seconds(inputs.job, runs_of(half_tokens, inputs.spec.row_tokens.decoder()), inputs.rates,
                    inputs.expected);

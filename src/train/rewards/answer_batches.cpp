@@ -23,17 +23,26 @@ int64_t PackedAnswer::learned_tokens() const {
   return count;
 }
 
-void AnswerBatches::pack(std::vector<PackedAnswer> answers) {
-  answers_ = std::move(answers);
-  begins_.clear();
+methods::RowCounts counts_of(std::span<const PackedAnswer> answers) {
+  methods::RowCounts counts{.groups = std::ssize(answers)};
+  for (const PackedAnswer& packed : answers) {
+    counts.tokens += packed.tokens();
+    counts.trained_tokens += packed.learned_tokens();
+  }
+  return counts;
+}
+
+// The first answer of each micro-batch.
+std::vector<int64_t> AnswerBatches::begins_of(std::span<const PackedAnswer> answers) const {
+  std::vector<int64_t> begins;
   int64_t tokens = 0;
   int64_t segments = 0;
-  for (size_t i = 0; i < answers_.size(); ++i) {
-    const int64_t more = answers_[i].tokens();
-    const bool is_full = begins_.empty() || tokens + more > spec_.row_tokens.decoder() ||
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const int64_t more = answers[i].tokens();
+    const bool is_full = begins.empty() || tokens + more > spec_.row_tokens.decoder() ||
                          segments == spec_.row_segments;
     if (is_full) {
-      begins_.push_back(static_cast<int64_t>(i));
+      begins.push_back(static_cast<int64_t>(i));
       tokens = 0;
       segments = 0;
     }
@@ -41,17 +50,15 @@ void AnswerBatches::pack(std::vector<PackedAnswer> answers) {
     tokens += more;
     ++segments;
   }
-  SNUG_CHECK(count() >= 1 && count() <= spec_.accumulation, "{} micro-batches of {}", count(),
-             spec_.accumulation);
+  return begins;
 }
 
-methods::RowCounts AnswerBatches::counts() const {
-  methods::RowCounts counts{.groups = std::ssize(answers_)};
-  for (const PackedAnswer& packed : answers_) {
-    counts.tokens += packed.tokens();
-    counts.trained_tokens += packed.learned_tokens();
-  }
-  return counts;
+void AnswerBatches::pack(std::vector<PackedAnswer> answers, int64_t least) {
+  answers_ = std::move(answers);
+  begins_ = begins_of(answers_);
+  begins_.resize(std::max(begins_.size(), static_cast<size_t>(least)), std::ssize(answers_));
+  SNUG_CHECK(count() >= 1 && count() <= spec_.accumulation, "{} micro-batches of {}", count(),
+             spec_.accumulation);
 }
 
 // An id of an answer is predicted by the token before it.

@@ -31,18 +31,23 @@ struct PackedAnswer {
   int64_t learned_tokens() const;
 };
 
+methods::RowCounts counts_of(std::span<const PackedAnswer> answers);
+
 class AnswerBatches {
  public:
   // Both must outlive the object. `spec` has the rollouts of an objective that makes answers.
   AnswerBatches(const plan::TrainingSpec& spec, runtime::Executor& executor)
       : spec_(spec), executor_(executor) {}
 
-  // Packs these answers, which must stay in their place, in their order.
-  void pack(std::vector<PackedAnswer> answers);
+  // Into how many micro-batches these answers are packed.
+  int64_t micro_batches_of(std::span<const PackedAnswer> answers) const {
+    return std::ssize(begins_of(answers));
+  }
+  // Packs these answers, which must stay in their place, in their order, into so many micro-batches
+  // at least; the last ones may be empty.
+  void pack(std::vector<PackedAnswer> answers, int64_t least);
 
   int64_t count() const { return std::ssize(begins_); }
-  // Of all of them.
-  methods::RowCounts counts() const;
 
   // Fills the batch tensors of a program that learns from a micro-batch.
   void load(program::ProgramName program, int64_t micro) const;
@@ -60,6 +65,7 @@ class AnswerBatches {
     const auto first = static_cast<size_t>(first_answer(micro));
     return std::span(answers_).subspan(first, static_cast<size_t>(first_answer(micro + 1)) - first);
   }
+  std::vector<int64_t> begins_of(std::span<const PackedAnswer> answers) const;
   void load_tokens(program::ProgramName program, int64_t micro) const;
   void load_numbers(program::ProgramName program, int64_t micro) const;
 

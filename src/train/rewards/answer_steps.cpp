@@ -30,14 +30,16 @@ float quantile(std::vector<float> values, double share) {
 AnswerSteps::AnswerSteps(const formats::Recipe& recipe, const plan::TrainingSpec& spec,
                          const std::vector<RewardedPrompt>& prompts, text::RowSource& rows,
                          const text::Tokenizer& tokenizer, RewardFunctions& rewards,
-                         runtime::Executor& executor, OnAnswers on_answers)
+                         runtime::Executor& executor, const runtime::Ranks& ranks,
+                         OnAnswers on_answers)
     : recipe_(recipe),
       sizes_(*spec.rollouts),
       prompts_(prompts),
       rows_(rows),
       executor_(executor),
+      ranks_(ranks),
       on_answers_(std::move(on_answers)),
-      rollouts_(recipe, spec, prompts, tokenizer, rewards, executor),
+      rollouts_(recipe, spec, prompts, tokenizer, rewards, executor, ranks),
       batches_(spec, executor),
       ids_(static_cast<size_t>(rows.options().max_length.decoder())),
       targets_(ids_.size()),
@@ -61,7 +63,7 @@ std::optional<methods::RowCounts> AnswerSteps::begin(const Step& step,
   measures_.clear();
   if (needs_answers(step.number) && !generate(step, stop_signal)) return std::nullopt;
   pack(step.number);
-  return batches_.counts();
+  return counts_;
 }
 
 bool AnswerSteps::generate(const Step& step, const std::atomic<int>& stop_signal) {
@@ -81,32 +83,48 @@ bool AnswerSteps::generate(const Step& step, const std::atomic<int>& stop_signal
 
 // What is found next to what generating found is reported as TRL reports it of other engines.
 void AnswerSteps::recompute_log_probabilities() {
+  const std::vector<LearnedAnswer> made = generation_.answers;
+  recompute_own();
+  const RankPart own = own_part(sizes_.answers, ranks_);
+  const auto first = generation_.answers.begin();
+  generation_.answers =
+      answers_of_all(std::vector(first + own.begin, first + own.end), ranks_).value();
   double sum = 0;
   double largest = 0;
   int64_t tokens = 0;
-  for (int64_t first = 0; first < sizes_.answers; first += sizes_.update_answers) {
-    std::vector<int64_t> numbers(static_cast<size_t>(sizes_.update_answers));
-    std::iota(numbers.begin(), numbers.end(), first);
-    batches_.pack(packed(numbers));
-    for (int64_t micro = 0; micro < batches_.count(); ++micro) {
-      auto all = batches_.log_probabilities(program::ProgramName::evaluate,
-                                            program::kKeptReferenceName, micro);
-      for (size_t i = 0; i < all.size(); ++i) {
-        LearnedAnswer& answer =
-            generation_.answers[static_cast<size_t>(first + batches_.first_answer(micro)) + i];
-        for (size_t t = 0; t < all[i].size(); ++t) {
-          const double difference = std::abs(all[i][t] - answer.log_probabilities[t]);
-          sum += difference;
-          largest = std::max(largest, difference);
-          ++tokens;
-        }
-        answer.log_probabilities = std::move(all[i]);
-      }
+  for (size_t i = 0; i < made.size(); ++i)
+    for (size_t t = 0; t < made[i].log_probabilities.size(); ++t) {
+      const double difference =
+          std::abs(generation_.answers[i].log_probabilities[t] - made[i].log_probabilities[t]);
+      sum += difference;
+      largest = std::max(largest, difference);
+      ++tokens;
     }
-  }
   measures_.push_back(
       {"sampling/sampling_logp_difference/mean", sum / static_cast<double>(tokens)});
   measures_.push_back({"sampling/sampling_logp_difference/max", largest});
+}
+
+// As many at once as an update learns from.
+void AnswerSteps::recompute_own() {
+  const int64_t at_once = sizes_.rank_update_answers();
+  for (int64_t first = 0; first < sizes_.rank_answers(); first += at_once) {
+    std::vector<int64_t> numbers;
+    numbers.reserve(static_cast<size_t>(sizes_.update_answers));
+    for (int64_t rank = 0; rank < sizes_.ranks; ++rank)
+      for (int64_t i = first; i < first + at_once; ++i)
+        numbers.push_back(rank * sizes_.rank_answers() + i);
+    pack_own(packed(numbers));
+    const int64_t begin = own_part(sizes_.answers, ranks_).begin + first;
+    for (int64_t micro = 0; micro < batches_.count(); ++micro) {
+      auto all = batches_.log_probabilities(program::ProgramName::evaluate,
+                                            program::kKeptReferenceName, micro);
+      const int64_t of_micro = begin + batches_.first_answer(micro);
+      for (size_t i = 0; i < all.size(); ++i)
+        generation_.answers[static_cast<size_t>(of_micro) + i].log_probabilities =
+            std::move(all[i]);
+    }
+  }
 }
 
 std::vector<PackedAnswer> AnswerSteps::packed(std::span<const int64_t> numbers) const {
@@ -161,7 +179,23 @@ void AnswerSteps::pack(int64_t step) {
          first += static_cast<size_t>(sizes_.micro_answers))
       leave_out_certain(
           std::span(answers).subspan(first, static_cast<size_t>(sizes_.micro_answers)));
-  batches_.pack(std::move(answers));
+  counts_ = counts_of(answers);
+  pack_own(answers);
+}
+
+// Packs this rank's part of what all ranks learn from. Each runs as many micro-batches as the one
+// that needs the most, and the first and the last are programs of their own where gradients are
+// summed over ranks in the last.
+void AnswerSteps::pack_own(std::span<const PackedAnswer> answers) {
+  int64_t most = executor_.job().find(program::ProgramName::micro_last) == nullptr ? 1 : 2;
+  const auto part = [&](int64_t rank) {
+    const RankPart of_rank = part_of_rank(std::ssize(answers), rank, sizes_.ranks);
+    return answers.subspan(static_cast<size_t>(of_rank.begin), static_cast<size_t>(of_rank.size()));
+  };
+  for (int64_t rank = 0; rank < sizes_.ranks; ++rank)
+    most = std::max(most, batches_.micro_batches_of(part(rank)));
+  const std::span<const PackedAnswer> own = part(ranks_.rank());
+  batches_.pack({own.begin(), own.end()}, most);
 }
 
 // As in TRL, that of an update is its share of what the generation has.

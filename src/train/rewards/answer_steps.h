@@ -29,7 +29,7 @@ class AnswerSteps : public StepData {
   AnswerSteps(const formats::Recipe& recipe, const plan::TrainingSpec& spec,
               const std::vector<RewardedPrompt>& prompts, text::RowSource& rows,
               const text::Tokenizer& tokenizer, RewardFunctions& rewards,
-              runtime::Executor& executor, OnAnswers on_answers = {});
+              runtime::Executor& executor, const runtime::Ranks& ranks, OnAnswers on_answers = {});
 
   int64_t step_rows() const override { return sizes_.prompts(); }
   int64_t rows_per_epoch() override { return rows_.rows_until(1) * sizes_.updates(); }
@@ -38,7 +38,9 @@ class AnswerSteps : public StepData {
   std::optional<methods::RowCounts> begin(const Step& step,
                                           const std::atomic<int>& stop_signal) override;
   int64_t micro_batches() const override { return batches_.count(); }
-  int64_t first_row_of(int64_t micro) const override { return batches_.first_answer(micro); }
+  int64_t first_row_of(int64_t micro) const override {
+    return own_part(sizes_.update_answers, ranks_).begin + batches_.first_answer(micro);
+  }
   void load(program::ProgramName program, int64_t micro) override { batches_.load(program, micro); }
   std::span<const NamedMeasure> measures() const override { return measures_; }
 
@@ -58,12 +60,14 @@ class AnswerSteps : public StepData {
   }
   int64_t document_of(int64_t row);
   bool generate(const Step& step, const std::atomic<int>& stop_signal);
-  // Replaces the log-probabilities by those of the training forward pass.
+  // Replaces the log-probabilities by those of the training forward pass; this rank's part of them.
   void recompute_log_probabilities();
+  void recompute_own();
   std::vector<PackedAnswer> packed(std::span<const int64_t> numbers) const;
   // The answers that an update learns from.
   std::vector<int64_t> slice_of(int64_t step) const;
   void pack(int64_t step);
+  void pack_own(std::span<const PackedAnswer> answers);
   double step_tokens() const;
   // Tokens at which the model was certain are not learned (top_entropy_quantile).
   void leave_out_certain(std::span<PackedAnswer> answers) const;
@@ -73,10 +77,12 @@ class AnswerSteps : public StepData {
   const std::vector<RewardedPrompt>& prompts_;
   text::RowSource& rows_;
   runtime::Executor& executor_;
+  const runtime::Ranks& ranks_;
   OnAnswers on_answers_;
   Rollouts rollouts_;
   AnswerBatches batches_;
   Generation generation_;
+  methods::RowCounts counts_;  // of the step, on all ranks
   std::vector<NamedMeasure> measures_;
   // A row's buffers, of which only the document is read.
   std::vector<int32_t> ids_;

@@ -1,5 +1,6 @@
 #include "train/rewards/generation.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -9,6 +10,20 @@ namespace snug::train {
 
 using nlohmann::json;
 
+namespace {
+
+// No number is null in JSON.
+std::vector<double> numbers_of(const json& list) {
+  std::vector<double> numbers;
+  numbers.reserve(list.size());
+  for (const json& each : list)
+    numbers.push_back(each.is_null() ? std::numeric_limits<double>::quiet_NaN()
+                                     : each.get<double>());
+  return numbers;
+}
+
+}  // namespace
+
 std::string to_json(const Generation& generation) {
   json answers = json::array();
   for (const LearnedAnswer& answer : generation.answers)
@@ -17,6 +32,8 @@ std::string to_json(const Generation& generation) {
                        {"log_probabilities", answer.log_probabilities},
                        {"entropies", answer.entropies},
                        {"ended", answer.ended},
+                       {"text", answer.text},
+                       {"rewards", answer.rewards},
                        {"advantage", answer.advantage}});
   return json{{"answers", std::move(answers)}}.dump();
 }
@@ -34,6 +51,8 @@ Generation parse_generation(std::string_view text) {
       each.at("log_probabilities").get_to(answer.log_probabilities);
       each.at("entropies").get_to(answer.entropies);
       answer.ended = each.at("ended");
+      answer.text = each.at("text");
+      answer.rewards = numbers_of(each.at("rewards"));
       answer.advantage = each.at("advantage");
       generation.answers.push_back(std::move(answer));
     }

@@ -16,6 +16,8 @@ struct LearnedAnswer {
   std::vector<float> log_probabilities{};
   std::vector<float> entropies{};  // of the distribution that each id was drawn from, in nats
   bool ended = false;              // by itself
+  std::string text{};              // as it is shown and rewarded, in UTF-8
+  std::vector<double> rewards{};   // of each function; no number where one says nothing
   double advantage = 0;
 };
 

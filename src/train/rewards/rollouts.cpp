@@ -35,12 +35,14 @@ double mean_entropy(std::span<const LearnedAnswer> answers) {
 
 Rollouts::Rollouts(const formats::Recipe& recipe, const plan::TrainingSpec& spec,
                    const std::vector<RewardedPrompt>& prompts, const text::Tokenizer& tokenizer,
-                   RewardFunctions& rewards, runtime::Executor& executor)
+                   RewardFunctions& rewards, runtime::Executor& executor,
+                   const runtime::Ranks& ranks)
     : recipe_(recipe),
       spec_(spec),
       prompts_(prompts),
       tokenizer_(tokenizer),
       executor_(executor),
+      ranks_(ranks),
       rewards_(rewards) {}
 
 std::optional<Generation> Rollouts::run(int64_t number, std::vector<int64_t> prompts,
@@ -49,36 +51,30 @@ std::optional<Generation> Rollouts::run(int64_t number, std::vector<int64_t> pro
   times_ = {};
   reward_seconds_ = 0;
   const int64_t first_sample = number * sizes.answers * (1 + sizes.resamples);
-  std::optional<Rewarded> all = rewarded(prompts, first_sample, stop_signal);
+  std::optional<Answers> all = answers_to(prompts, first_sample, stop_signal);
   int64_t resampled = 0;
   for (int64_t attempt = 1; all && attempt <= sizes.resamples; ++attempt) {
     const std::vector<size_t> equal = equal_groups(*all);
     if (equal.empty()) break;
     resampled += std::ssize(equal);
-    auto others = rewarded(other_prompts(number, attempt, equal.size()),
-                           first_sample + attempt * sizes.answers, stop_signal);
+    auto others = answers_to(other_prompts(number, attempt, equal.size()),
+                             first_sample + attempt * sizes.answers, stop_signal);
     if (!others) return std::nullopt;
-    const auto group = static_cast<size_t>(sizes.group);
-    const size_t functions = rewards_.names().size();
-    for (size_t i = 0; i < equal.size(); ++i) {
-      const auto replace = [&](auto& of_all, auto& of_others, size_t each) {
-        std::move(of_others.begin() + static_cast<std::ptrdiff_t>(i * group * each),
-                  of_others.begin() + static_cast<std::ptrdiff_t>((i + 1) * group * each),
-                  of_all.begin() + static_cast<std::ptrdiff_t>(equal[i] * group * each));
-      };
-      replace(all->answers, others->answers, 1);
-      replace(all->texts, others->texts, 1);
-      replace(all->rewards, others->rewards, functions);
-      replace(all->sums, others->sums, 1);
-    }
+    const auto group = static_cast<std::ptrdiff_t>(sizes.group);
+    for (size_t i = 0; i < equal.size(); ++i)
+      std::move(others->begin() + static_cast<std::ptrdiff_t>(i) * group,
+                others->begin() + static_cast<std::ptrdiff_t>(i + 1) * group,
+                all->begin() + static_cast<std::ptrdiff_t>(equal[i]) * group);
   }
   if (!all) return std::nullopt;
   set_advantages(*all);
   measure(*all, resampled);
-  return Generation{.answers = std::move(all->answers)};
+  return Generation{.answers = std::move(*all)};
 }
 
+// The answers [own.begin, own.end) to these prompts.
 std::vector<engine::Request> Rollouts::requests_to(std::span<const int64_t> prompts,
+                                                   const RankPart& own,
                                                    int64_t first_sample) const {
   const engine::SamplingOptions sampling{.temperature = recipe_.temperature,
                                          .top_k = recipe_.top_k,
@@ -87,21 +83,19 @@ std::vector<engine::Request> Rollouts::requests_to(std::span<const int64_t> prom
                                          .repetition_penalty = recipe_.repetition_penalty,
                                          .seed = recipe_.seed};
   std::vector<engine::Request> requests;
-  requests.reserve(prompts.size() * static_cast<size_t>(spec_.rollouts->group));
-  for (const int64_t index : prompts) {
-    const RewardedPrompt& prompt = prompts_[static_cast<size_t>(index)];
+  requests.reserve(static_cast<size_t>(own.size()));
+  for (int64_t i = own.begin; i < own.end; ++i) {
+    const RewardedPrompt& prompt =
+        prompt_of(prompts[static_cast<size_t>(i / spec_.rollouts->group)]);
     const engine::AnswerEnd end{.ids =
                                     engine::end_ids(recipe_, tokenizer_, prompt.is_conversation)};
-    for (int64_t i = 0; i < spec_.rollouts->group; ++i) {
-      const int64_t sample = first_sample + std::ssize(requests);
-      requests.push_back({.prompt = prompt.ids,
-                          .max_new_tokens = spec_.rollouts->completion_tokens,
-                          .sampling = sampling,
-                          .end = end,
-                          .log_probabilities = 0,
-                          .entropies = true,
-                          .sample = sample});
-    }
+    requests.push_back({.prompt = prompt.ids,
+                        .max_new_tokens = spec_.rollouts->completion_tokens,
+                        .sampling = sampling,
+                        .end = end,
+                        .log_probabilities = 0,
+                        .entropies = true,
+                        .sample = first_sample + i});
   }
   return requests;
 }
@@ -109,7 +103,9 @@ std::vector<engine::Request> Rollouts::requests_to(std::span<const int64_t> prom
 // The weights have changed since the last time, so nothing that was read then is of use.
 std::optional<std::vector<engine::Answer>> Rollouts::ask(std::span<const engine::Request> requests,
                                                          const std::atomic<int>& stop_signal) {
-  engine::Engine engine(executor_, spec_.model, *spec_.generation, {.tokenizer = &tokenizer_});
+  engine::EngineOptions options{.tokenizer = &tokenizer_};
+  if (spec_.ranks.shards_weights()) options.agree_on_turn = turns_of(ranks_);
+  engine::Engine engine(executor_, spec_.model, *spec_.generation, std::move(options));
   std::vector<engine::Answer> answers(requests.size());
   size_t ended = 0;
   std::vector<engine::RequestId> ids;
@@ -126,55 +122,74 @@ std::optional<std::vector<engine::Answer>> Rollouts::ask(std::span<const engine:
   times_.prefill_tokens += times.prefill_tokens;
   times_.decode_tokens += times.decode_tokens;
   times_.decode_runs += times.decode_runs;
-  if (ended == requests.size()) return answers;
-  for (const engine::RequestId id : ids) engine.cancel(id);
-  return std::nullopt;
+  const bool is_stopped = ended < requests.size();
+  if (is_stopped)
+    for (const engine::RequestId id : ids) engine.cancel(id);
+  engine.await_others();
+  if (is_stopped) return std::nullopt;
+  return answers;
 }
 
-std::optional<Rollouts::Rewarded> Rollouts::rewarded(std::span<const int64_t> prompts,
-                                                     int64_t first_sample,
-                                                     const std::atomic<int>& stop_signal) {
-  auto answers = ask(requests_to(prompts, first_sample), stop_signal);
-  if (!answers) return std::nullopt;
-  Rewarded all;
-  all.answers.reserve(answers->size());
-  all.texts.reserve(answers->size());
-  for (size_t i = 0; i < answers->size(); ++i) {
-    engine::Answer& answer = (*answers)[i];
-    all.texts.push_back(text::repair_utf8(answer.text));
-    all.answers.push_back(
-        {.prompt = prompts[i / static_cast<size_t>(spec_.rollouts->group)],
+// Each rank makes its part of them and has it rewarded.
+std::optional<Rollouts::Answers> Rollouts::answers_to(std::span<const int64_t> prompts,
+                                                      int64_t first_sample,
+                                                      const std::atomic<int>& stop_signal) {
+  const int64_t group = spec_.rollouts->group;
+  const RankPart own = own_part(std::ssize(prompts) * group, ranks_);
+  auto made = ask(requests_to(prompts, own, first_sample), stop_signal);
+  if (!made) return answers_of_all(std::nullopt, ranks_);
+  Answers answers;
+  answers.reserve(made->size());
+  for (engine::Answer& answer : *made) {
+    const int64_t number = own.begin + std::ssize(answers);
+    answers.push_back(
+        {.prompt = prompts[static_cast<size_t>(number / group)],
          .ids = std::move(answer.ids),
          .log_probabilities = {answer.log_probabilities.begin(), answer.log_probabilities.end()},
          .entropies = {answer.entropies.begin(), answer.entropies.end()},
-         .ended = answer.finish == engine::Finish::stop});
+         .ended = answer.finish == engine::Finish::stop,
+         .text = text::repair_utf8(answer.text)});
   }
-  judge(all);
-  return all;
+  judge(answers);
+  return answers_of_all(std::move(answers), ranks_);
 }
 
-void Rollouts::judge(Rewarded& all) {
+void Rollouts::judge(Answers& answers) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<RewardedAnswer> judged;
-  judged.reserve(all.answers.size());
-  for (size_t i = 0; i < all.answers.size(); ++i) {
-    const RewardedPrompt& prompt = prompts_[static_cast<size_t>(all.answers[i].prompt)];
+  judged.reserve(answers.size());
+  for (const LearnedAnswer& answer : answers) {
+    const RewardedPrompt& prompt = prompt_of(answer.prompt);
     judged.push_back({.prompt = prompt.shown,
-                      .answer = all.texts[i],
+                      .answer = answer.text,
                       .record = &prompt.record,
-                      .tokens = std::ssize(all.answers[i].ids),
-                      .ended = all.answers[i].ended});
+                      .tokens = std::ssize(answer.ids),
+                      .ended = answer.ended});
   }
-  all.rewards = rewards_.judge(judged);
-  all.sums = weighted_rewards(all.rewards, rewards_.weights());
+  const std::vector<double> rewards = rewards_.judge(judged);
+  const auto functions = static_cast<std::ptrdiff_t>(rewards_.names().size());
+  for (auto of_answer = rewards.begin(); LearnedAnswer & answer : answers) {
+    answer.rewards.assign(of_answer, of_answer + functions);
+    of_answer += functions;
+  }
   reward_seconds_ += base::seconds_since(start);
 }
 
-std::vector<size_t> Rollouts::equal_groups(const Rewarded& all) const {
+// (answers, functions).
+std::vector<double> Rollouts::rewards_of(const Answers& answers) const {
+  std::vector<double> rewards;
+  rewards.reserve(answers.size() * rewards_.names().size());
+  for (const LearnedAnswer& answer : answers)
+    rewards.insert(rewards.end(), answer.rewards.begin(), answer.rewards.end());
+  return rewards;
+}
+
+std::vector<size_t> Rollouts::equal_groups(const Answers& answers) const {
+  const std::vector<double> sums = weighted_rewards(rewards_of(answers), rewards_.weights());
   const auto group = static_cast<size_t>(spec_.rollouts->group);
   std::vector<size_t> equal;
-  for (size_t i = 0; i < all.sums.size() / group; ++i)
-    if (!(deviation_of_rewards(std::span(all.sums).subspan(i * group, group)) > kEqualRewards))
+  for (size_t i = 0; i < sums.size() / group; ++i)
+    if (!(deviation_of_rewards(std::span(sums).subspan(i * group, group)) > kEqualRewards))
       equal.push_back(i);
   return equal;
 }
@@ -194,31 +209,31 @@ std::vector<int64_t> Rollouts::other_prompts(int64_t number, int64_t attempt, si
   return others;
 }
 
-void Rollouts::set_advantages(Rewarded& all) const {
+void Rollouts::set_advantages(Answers& answers) const {
+  const std::vector<double> sums = weighted_rewards(rewards_of(answers), rewards_.weights());
   const int64_t group = spec_.rollouts->group;
-  const std::vector<double> advantages =
-      recipe_.advantage == formats::Advantage::rloo
-          ? leave_one_out_advantages(all.sums, group)
-          : group_advantages(all.sums, group, recipe_.scale_rewards);
-  for (size_t i = 0; i < advantages.size(); ++i) all.answers[i].advantage = advantages[i];
+  const std::vector<double> advantages = recipe_.advantage == formats::Advantage::rloo
+                                             ? leave_one_out_advantages(sums, group)
+                                             : group_advantages(sums, group, recipe_.scale_rewards);
+  for (size_t i = 0; i < advantages.size(); ++i) answers[i].advantage = advantages[i];
 }
 
-void Rollouts::measure(const Rewarded& all, int64_t resampled) {
-  measures_ = reward_metrics({.rewards = all.rewards,
+void Rollouts::measure(const Answers& answers, int64_t resampled) {
+  measures_ = reward_metrics({.rewards = rewards_of(answers),
                               .names = rewards_.names(),
                               .weights = rewards_.weights(),
                               .group = spec_.rollouts->group},
                              recipe_.scale_rewards);
   std::vector<int64_t> lengths;
   std::vector<bool> ended;
-  lengths.reserve(all.answers.size());
-  ended.reserve(all.answers.size());
-  for (const LearnedAnswer& answer : all.answers) {
+  lengths.reserve(answers.size());
+  ended.reserve(answers.size());
+  for (const LearnedAnswer& answer : answers) {
     lengths.push_back(std::ssize(answer.ids));
     ended.push_back(answer.ended);
   }
   std::ranges::move(length_metrics(lengths, ended), std::back_inserter(measures_));
-  measures_.push_back({"entropy", mean_entropy(all.answers)});
+  measures_.push_back({"entropy", mean_entropy(answers)});
   if (spec_.rollouts->resamples > 0)
     measures_.push_back({"resampled_groups", static_cast<double>(resampled)});
   measures_.push_back({"rollout_seconds", times_.prefill_seconds + times_.decode_seconds});
@@ -226,15 +241,13 @@ void Rollouts::measure(const Rewarded& all, int64_t resampled) {
   for (NamedMeasure& measure : measures_)
     measure.is_shown = std::ranges::find(kShownNames, measure.name) != std::end(kShownNames);
   samples_.clear();
-  const auto functions = static_cast<std::ptrdiff_t>(rewards_.names().size());
-  for (size_t i = 0; i < std::min(all.answers.size(), kSamples); ++i) {
-    const RewardedPrompt& prompt = prompts_[static_cast<size_t>(all.answers[i].prompt)];
-    const auto first = all.rewards.begin() + static_cast<std::ptrdiff_t>(i) * functions;
+  for (size_t i = 0; i < std::min(answers.size(), kSamples); ++i) {
+    const RewardedPrompt& prompt = prompt_of(answers[i].prompt);
     samples_.push_back({.set = "training",
                         .prompt = prompt.shown,
-                        .answer = all.texts[i],
+                        .answer = answers[i].text,
                         .expected = prompt.record.answer,
-                        .scores = {first, first + functions}});
+                        .scores = answers[i].rewards});
   }
 }
 

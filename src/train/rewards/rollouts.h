@@ -13,12 +13,14 @@
 #include "formats/recipe/recipe.h"
 #include "plan/job/job.h"
 #include "runtime/execution/executor.h"
+#include "runtime/process/job_ranks.h"
 #include "text/tokenizer/tokenizer.h"
 #include "train/answer_sample.h"
 #include "train/rewards/advantages.h"
 #include "train/rewards/generation.h"
 #include "train/rewards/prompt_reader.h"
 #include "train/rewards/reward_functions.h"
+#include "train/rewards/shared_answers.h"
 #include "train/step_data.h"
 
 namespace snug::train {
@@ -28,12 +30,14 @@ class Rollouts {
   // Everything must outlive the object. `spec` has rollouts, and programs that generate.
   Rollouts(const formats::Recipe& recipe, const plan::TrainingSpec& spec,
            const std::vector<RewardedPrompt>& prompts, const text::Tokenizer& tokenizer,
-           RewardFunctions& rewards, runtime::Executor& executor);
+           RewardFunctions& rewards, runtime::Executor& executor, const runtime::Ranks& ranks);
 
   // The answers to these prompts (indices into all), rewarded. `number`: of the generation, from
   // which all draws follow. Prompts whose answers were all rewarded alike are replaced by others,
   // at random, as often as the spec says. What training has in memory that it shares with
-  // generating is gone afterwards. Nothing: the signal came. Throws UserError where a reward fails.
+  // generating is gone afterwards. All ranks call it; each makes a part of the answers, and all
+  // have all of them then. Nothing: the signal came to any of them. Throws UserError where a reward
+  // fails.
   std::optional<Generation> run(int64_t number, std::vector<int64_t> prompts,
                                 const std::atomic<int>& stop_signal);
 
@@ -44,31 +48,30 @@ class Rollouts {
   const std::vector<std::string>& names() const { return rewards_.names(); }
 
  private:
-  // Answers to some prompts, with the rewards (answers, functions) and their weighted sums.
-  struct Rewarded {
-    std::vector<LearnedAnswer> answers{};
-    std::vector<std::string> texts{};
-    std::vector<double> rewards{};
-    std::vector<double> sums{};
-  };
-  std::vector<engine::Request> requests_to(std::span<const int64_t> prompts,
+  using Answers = std::vector<LearnedAnswer>;
+  const RewardedPrompt& prompt_of(int64_t prompt) const {
+    return prompts_[static_cast<size_t>(prompt)];
+  }
+  std::vector<engine::Request> requests_to(std::span<const int64_t> prompts, const RankPart& own,
                                            int64_t first_sample) const;
   std::optional<std::vector<engine::Answer>> ask(std::span<const engine::Request> requests,
                                                  const std::atomic<int>& stop_signal);
-  std::optional<Rewarded> rewarded(std::span<const int64_t> prompts, int64_t first_sample,
-                                   const std::atomic<int>& stop_signal);
-  void judge(Rewarded& all);
+  std::optional<Answers> answers_to(std::span<const int64_t> prompts, int64_t first_sample,
+                                    const std::atomic<int>& stop_signal);
+  void judge(Answers& answers);
+  std::vector<double> rewards_of(const Answers& answers) const;
   // The prompts of groups that are rewarded alike, by the number of their group.
-  std::vector<size_t> equal_groups(const Rewarded& all) const;
+  std::vector<size_t> equal_groups(const Answers& answers) const;
   std::vector<int64_t> other_prompts(int64_t number, int64_t attempt, size_t count) const;
-  void set_advantages(Rewarded& all) const;
-  void measure(const Rewarded& all, int64_t resampled);
+  void set_advantages(Answers& answers) const;
+  void measure(const Answers& answers, int64_t resampled);
 
   const formats::Recipe& recipe_;
   const plan::TrainingSpec& spec_;
   const std::vector<RewardedPrompt>& prompts_;
   const text::Tokenizer& tokenizer_;
   runtime::Executor& executor_;
+  const runtime::Ranks& ranks_;
   RewardFunctions& rewards_;
   std::vector<NamedMeasure> measures_;
   std::vector<AnswerSample> samples_;
