@@ -9,6 +9,7 @@
 #include "passes/memory/mark_constants.h"
 #include "passes/memory/offload.h"
 #include "passes/memory/schedule.h"
+#include "passes/sharding/kept_gathers.h"
 #include "passes/sharding/sum_shares.h"
 #include "program/ir/program_name.h"
 #include "program/verify/verify.h"
@@ -45,6 +46,11 @@ Program Pipeline::plain(const Program& program, std::span<const program::Tensor>
   return placed(program, {.sums = sums}, results);
 }
 
+Program Pipeline::forward(const Program& program, std::span<const program::Tensor> results,
+                          Gathers gathers) {
+  return placed(program, {.gathers = gathers}, results);
+}
+
 // Applies the passes that depend on how weights are stored, on the target, on the rank, and on
 // where tensors lie, and adds the host's copies.
 Program Pipeline::placed(const Program& program, const ShardRole& role,
@@ -59,6 +65,10 @@ Program Pipeline::placed(const Program& program, const ShardRole& role,
     });
     p = run("sum_shares", p,
             [&](const Program&) { return sum_shares(std::move(p), sharding_options_, target_); });
+    if (role.gathers == Gathers::before)
+      p = run("without_gathers", p, [&](const Program&) { return without_gathers(std::move(p)); });
+    if (role.gathers == Gathers::alone)
+      p = run("kept_gathers", p, [&](const Program&) { return kept_gathers(std::move(p)); });
   }
   if (streaming_.moves_any()) {
     StreamOptions options = streaming_;

@@ -66,6 +66,10 @@ class Pipeline {
                          std::span<const program::Tensor> results = {},
                          std::span<const program::Tensor> sums = {});
 
+  // A program without a backward pass and without sums over ranks.
+  program::Program forward(const program::Program& program,
+                           std::span<const program::Tensor> results, Gathers gathers);
+
   // Passes all programs made from here on to this function after each of their passes.
   void show_to(AfterPass after_pass) { after_pass_ = std::move(after_pass); }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -389,6 +390,50 @@ TEST(PlannedCard, AnswersThatAreLearnedShareTheArena) {
   EXPECT_LE(std::abs(device_bytes(both.document) - larger), 4096) << "not the sum of both";
   EXPECT_GT(std::min(rollouts.training_bytes, rollouts.generating_bytes), larger / 4);
   EXPECT_LT(rollouts.half_step_seconds(), rollouts.step_seconds());
+}
+
+// By the names of programs of generating; of those, tensors that are gathered in each run.
+std::map<std::string, std::multiset<std::string>> gathered(const Job& job) {
+  std::map<std::string, std::multiset<std::string>> gathered;
+  for (const program::Program& program : job.programs) {
+    if (program::stage_of(program::program_key(program.name)->name) != program::Stage::generation)
+      continue;
+    for (const program::Operation& operation : program.operations)
+      if (operation.kind() == program::Kind::all_gather)
+        for (const program::TensorId shard : operation.reads)
+          gathered[program.name].insert(program.tensor(shard).name);
+  }
+  return gathered;
+}
+
+TEST(PlannedCard, WeightsInPartsAreGatheredOnceWhereThereIsRoom) {
+  const auto planned_on = [&](const char* name, const char* strategy) {
+    const PlannedCard target = card(name);
+    const formats::Recipe given = formats::load_recipe(
+        "", {"model=llama-3.1-8b", "method=full", "objective=grpo", "rewards=exact",
+             "max_length=1024", "max_completion_length=512", "devices=8", strategy});
+    const models::ModelSource model = models::find_model(given.model);
+    TrainingInputs inputs{resolve(given, model.config), model, target};
+    inputs.verify = true;
+    return assemble_training(inputs);
+  };
+  const PlannedTraining once = planned_on("h100", "strategy=full_shard");
+  const auto alone = gathered(once.job);
+  ASSERT_EQ(alone.size(), 1U) << "one program gathers for all";
+  EXPECT_EQ(alone.begin()->first, "gather");
+  const PlannedTraining within = planned_on("rtx-4090", "strategy=full_shard");
+  const auto in_each = gathered(within.job);
+  EXPECT_GE(in_each.size(), 2U);
+  const std::multiset<std::string>& names = in_each.at("decode");
+  EXPECT_EQ(alone.begin()->second, (std::multiset<std::string>(names.begin(), names.end())));
+  const RolloutFigures& whole = once.document.rollouts.value();
+  const RolloutFigures& parts = within.document.rollouts.value();
+  EXPECT_TRUE(whole.gather_seconds.has_value() && parts.gathers_within);
+  EXPECT_GT(whole.generating_bytes, 15 * kGibibyte) << "all weights, in bf16";
+  EXPECT_LT(device_bytes(within.document), device_bytes(once.document));
+  EXPECT_GT(parts.seconds, 10 * whole.seconds) << "weights for each token";
+  EXPECT_EQ(whole.sizes.answers, 8 * whole.sizes.rank_answers());
+  EXPECT_TRUE(gathered(planned_on("h100", "strategy=zero1").job).empty());
 }
 
 TEST(HardwareTable, HasSoundRows) {

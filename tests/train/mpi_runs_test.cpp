@@ -106,6 +106,43 @@ TEST_F(MpiRuns, ThatMakeAnswersFollowOneRank) {
                   " devices=4 strategy=shard_grad_op shard_threshold=10");
 }
 
+// A byte less than for all weights next to the answers' pages, and they are gathered in each
+// program, which ranks whose answers have ended run, too.
+TEST_F(MpiRuns, ThatMakeAnswersGatherWeightsInEachProgramWhereTheyMust) {
+  cli::write_tiny_shape(job_.folder(), "wide");
+  nlohmann::json config = nlohmann::json::parse(cli::kTinyConfig);
+  config["intermediate_size"] = 1024;
+  job_.folder().write("wide/config.json", config.dump());
+  const std::string base = fmt::format(
+      "{} objective=grpo rewards=length num_generations=4 max_completion_length=8 "
+      "model={} max_length=160 per_device_train_batch_size=1 recompute=layer ",
+      kMpiCommon, job_.path("wide").string());
+  const std::string two =
+      "gradient_accumulation_steps=8 devices=2 strategy=full_shard "
+      "shard_threshold=10 ";
+  const auto plan = [&](const std::string& name) {
+    return nlohmann::json::parse(cli::contents_of(job_.path(name) / "plan.json"));
+  };
+  ASSERT_EQ(job_.run("one", base + "gradient_accumulation_steps=16").exit_code, 0);
+  ASSERT_EQ(job_.run("once", base + two).exit_code, 0);
+  const int64_t peak = plan("once")["device"]["peak_bytes"];
+  const cli::BinaryRun within =
+      job_.run("within", base + two + fmt::format("device_memory={}", peak - 1));
+  ASSERT_EQ(within.exit_code, 0) << within.output();
+  EXPECT_EQ(plan("once")["rollouts"]["gathers_in_each_program"], false);
+  EXPECT_EQ(plan("within")["rollouts"]["gathers_in_each_program"], true);
+  EXPECT_LT(values_of(job_, "one", "completions/mean_terminated_length").front(), 8);
+  for (const char* name : {"loss", "reward", "grad_norm"})
+    for (const char* many : {"once", "within"}) {
+      const std::vector<double> expected = values_of(job_, "one", name);
+      const std::vector<double> found = values_of(job_, many, name);
+      ASSERT_EQ(found.size(), 3U) << many;
+      for (size_t i = 0; i < found.size(); ++i)
+        EXPECT_NEAR(found[i], expected[i], 1e-4 * std::max(1.0, std::abs(expected[i])))
+            << name << " " << many;
+    }
+}
+
 // Also where the ranks are in the middle of learning from their answers.
 TEST_F(MpiRuns, ThatMakeAnswersGoOnWithTheSameBits) {
   const std::string base =

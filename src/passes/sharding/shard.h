@@ -19,6 +19,7 @@
 // same program.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "passes/sharding/sharding.h"
@@ -26,12 +27,20 @@
 
 namespace snug::passes {
 
+// Where the weights that a program reads whole are gathered.
+enum class Gathers : uint8_t {
+  within,  // where they are read
+  before,  // by another program; they are whole already (kept_gathers.h)
+  alone,   // by this program, which does nothing else
+};
+
 // What the ranks do in a program in addition to what follows from the sharding.
 struct ShardRole {
   // After this micro-batch the gradients of the step are summed over all ranks.
   bool is_last_micro = false;
   // Tensors to which every rank contributes a share that is to be summed, such as a loss.
   std::span<const program::Tensor> sums = {};
+  Gathers gathers = Gathers::within;  // heeded by the pipeline
 };
 
 // Requires a lowered program.

@@ -27,8 +27,12 @@ RecomputeModes modes_of(const json& words) {
 }  // namespace
 
 Chosen chosen_of(const TrainingSpec& spec, int64_t nothing_again_bytes) {
-  return {spec.recompute, spec.activation_offloading, spec.streaming.window_bytes,
-          spec.streaming.update_on_host, nothing_again_bytes};
+  return {spec.recompute,
+          spec.activation_offloading,
+          spec.streaming.window_bytes,
+          spec.streaming.update_on_host,
+          spec.gathers_once(),
+          nothing_again_bytes};
 }
 
 TrainingSpec with_chosen(TrainingSpec spec, const Chosen& chosen) {
@@ -36,6 +40,7 @@ TrainingSpec with_chosen(TrainingSpec spec, const Chosen& chosen) {
   spec.activation_offloading = chosen.activation_offloading;
   spec.streaming.window_bytes = chosen.window_bytes;
   spec.streaming.update_on_host = chosen.update_on_host;
+  if (spec.rollouts) spec.rollouts->gathers_once = chosen.gathers_once;
   return spec;
 }
 
@@ -47,6 +52,7 @@ std::string chosen_text(const Chosen& chosen) {
               {"activation_offloading", chosen.activation_offloading},
               {"window_bytes", chosen.window_bytes},
               {"update_on_host", chosen.update_on_host},
+              {"gathers_once", chosen.gathers_once},
               {"nothing_again_bytes", chosen.nothing_again_bytes}}
       .dump();
 }
@@ -55,9 +61,10 @@ Chosen chosen_from_text(std::string_view text) {
   try {
     const json values = base::parse_json_value(
         text, [](const std::string& problem, size_t) { base::throw_user_error("{}", problem); });
-    return {modes_of(values.at("recompute")), values.at("activation_offloading").get<bool>(),
-            values.at("window_bytes").get<int64_t>(), values.at("update_on_host").get<bool>(),
-            values.at("nothing_again_bytes").get<int64_t>()};
+    return {
+        modes_of(values.at("recompute")),         values.at("activation_offloading").get<bool>(),
+        values.at("window_bytes").get<int64_t>(), values.at("update_on_host").get<bool>(),
+        values.at("gathers_once").get<bool>(),    values.at("nothing_again_bytes").get<int64_t>()};
   } catch (const std::exception&) {
     base::throw_user_error("what the first rank chose cannot be read: {}", text);
   }

@@ -18,6 +18,7 @@ struct Chosen {
   // Device memory for copies of tensors that stream.
   int64_t window_bytes = 0;
   bool update_on_host = false;
+  bool gathers_once = false;        // RolloutSizes::gathers_once
   int64_t nothing_again_bytes = 0;  // RecomputeChoice::nothing_again_bytes
 };
 

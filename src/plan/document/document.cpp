@@ -115,6 +115,8 @@ Json to_json(const RolloutFigures& figures) {
           {"completion_tokens", sizes.completion_tokens},
           {"seconds", figures.seconds},
           {"half_seconds", figures.half_seconds},
+          {"gather_seconds", figures.gather_seconds ? Json(*figures.gather_seconds) : Json()},
+          {"gathers_in_each_program", figures.gathers_within},
           {"step_seconds", figures.step_seconds()},
           {"half_step_seconds", figures.half_step_seconds()},
           {"training_bytes", figures.training_bytes},

@@ -202,6 +202,11 @@ std::string rollouts_text(const RolloutFigures& figures) {
       sizes.answers, sizes.prompts(), sizes.prompts() == 1 ? "" : "s", figures.side_by_side,
       sizes.ranks > 1 ? " on each device" : "", sizes.prompt_tokens, sizes.completion_tokens);
   if (sizes.updates() > 1) text += fmt::format("; {} updates learn from them", sizes.updates());
+  if (figures.gather_seconds)
+    text += fmt::format("\n    weights       gathered once for all of them, in {}",
+                        readable_seconds(*figures.gather_seconds));
+  if (figures.gathers_within)
+    text += "\n    weights       gathered in each program, since there is no room for all of them";
   text += fmt::format(
       "\n    device memory {:>11} of training and {} of making answers, in the same "
       "bytes: {} decides",

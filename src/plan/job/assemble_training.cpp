@@ -207,6 +207,18 @@ class OpenChoices {
   StreamingChoice streaming_;
 };
 
+// Weights that lie in parts are gathered once for a generation, unless there is no room for them.
+RecomputeChoice best_choice(const TrainingInputs& inputs, const ChoiceInputs& by,
+                            const TrainingSpec& spec) {
+  RecomputeChoice once = OpenChoices(inputs, by, spec).best();
+  const bool has_room = once.fits && (by.device_bytes == 0 || once.device_bytes <= by.device_bytes);
+  if (has_room || !spec.gathers_once()) return once;
+  TrainingSpec within = spec;
+  within.rollouts->gathers_once = false;
+  RecomputeChoice other = OpenChoices(inputs, by, within).best();
+  return other.device_bytes < once.device_bytes ? other : once;
+}
+
 RecomputeChoice as_chosen(const TrainingSpec& spec, const Chosen& chosen, const ChoiceInputs& by) {
   RecomputeChoice choice = planned_choice(with_chosen(spec, chosen), by);
   choice.nothing_again_bytes = chosen.nothing_again_bytes;
@@ -231,7 +243,7 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
   };
   const ChoiceInputs by{room_on_device(inputs), budget, inputs.target, rates, expected};
   RecomputeChoice chosen =
-      inputs.chosen ? as_chosen(spec, *inputs.chosen, by) : OpenChoices(inputs, by, spec).best();
+      inputs.chosen ? as_chosen(spec, *inputs.chosen, by) : best_choice(inputs, by, spec);
   spec = std::move(chosen.spec);
   Job job = std::move(chosen.job);
   lay_out(job, inputs.target);  // a job that does not fit may not have a layout yet

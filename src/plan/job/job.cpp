@@ -282,8 +282,16 @@ class TrainingPlanner {
   // Here nothing is hoisted (passes/memory/hoist.h), since results computed from weights become
   // invalid when the weights train.
   void add_generation(const InferenceShape& shape) {
-    for (const GeneratingProgram& each : generating_programs(adapted_stack_, shape, spec_.compute))
-      add(pipeline_.plain(adapted(each.program, spec_, false), each.results));
+    const bool once = spec_.gathers_once();
+    for (const GeneratingProgram& each :
+         generating_programs(adapted_stack_, shape, spec_.compute)) {
+      const Program forward = adapted(each.program, spec_, false);
+      // Each of them reads all weights.
+      if (once && job_.find(ProgramName::gather) == nullptr)
+        add(pipeline_.forward(forward, {}, passes::Gathers::alone));
+      add(pipeline_.forward(forward, each.results,
+                            once ? passes::Gathers::before : passes::Gathers::within));
+    }
     job_.key_pools = key_pools(shape, adapted_stack_);
   }
 

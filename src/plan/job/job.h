@@ -66,6 +66,8 @@ struct TrainingSpec {
   // Whether an adapter trains; otherwise all weights train that are not frozen.
   bool is_adapted() const { return !methods::method_of(method).trains_weights; }
   methods::MethodOptions method_options() const { return {.lora = lora, .prompt = prompt}; }
+  // Whether the weights, of which each rank has a part, are gathered once for a generation.
+  bool gathers_once() const { return rollouts && rollouts->gathers_once && ranks.shards_weights(); }
   base::PerStream<int64_t> sequence_tokens() const;
   // The tokens of a micro-batch, summed over all streams.
   int64_t micro_tokens() const { return rows * row_tokens.sum(); }

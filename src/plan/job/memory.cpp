@@ -97,6 +97,7 @@ std::optional<Activity> activity_of(std::string_view program) {
       return Activity::saving;
     case ProgramName::prefill:
     case ProgramName::decode:
+    case ProgramName::gather:
       return Activity::generating;
   }
   return std::nullopt;

@@ -17,6 +17,9 @@ struct RolloutSizes {
   int64_t prompt_tokens = 1;      // of the longest prompt
   int64_t completion_tokens = 1;  // of the longest answer
   int64_t resamples = 0;          // how often a generation replaces groups that are rewarded alike
+  // Where ranks have parts of the weights: these are gathered once for a generation and stay whole
+  // as long as its answers are made, or they are gathered in each program.
+  bool gathers_once = true;
 
   int64_t prompts() const { return answers / group; }
   int64_t slices() const { return answers / update_answers; }

@@ -66,7 +66,8 @@ double rollout_seconds(const PassInputs& inputs, int64_t completion_tokens) {
   asked.answers = {sizes.rank_answers(), completion_tokens, sizes.group};
   InferenceShape shape = *inputs.spec.generation;
   shape.capacity = sizes.prompt_tokens + completion_tokens - 1;
-  return generation_seconds(asked, shape);
+  return seconds_of(inputs.job, ProgramName::gather, inputs.rates, {}) +
+         generation_seconds(asked, shape);
 }
 
 }  // namespace
@@ -96,6 +97,9 @@ std::optional<RolloutFigures> rollout_figures(const PassInputs& inputs) {
   const RolloutSizes& sizes = *inputs.spec.rollouts;
   RolloutFigures figures{.sizes = sizes, .side_by_side = inputs.spec.generation->sequences};
   figures.seconds = rollout_seconds(inputs, sizes.completion_tokens);
+  if (inputs.spec.gathers_once())
+    figures.gather_seconds = seconds_of(inputs.job, ProgramName::gather, inputs.rates, {});
+  figures.gathers_within = inputs.spec.ranks.shards_weights() && !sizes.gathers_once;
   const int64_t half = (sizes.completion_tokens + 1) / 2;
   figures.half_seconds = rollout_seconds(inputs, half);
   figures.update_seconds =

@@ -28,6 +28,7 @@ enum class ProgramName : uint8_t {
   save,
   save_state,
   average,
+  gather,
 };
 
 constexpr auto words_of(ProgramName /*type*/) {
@@ -46,7 +47,8 @@ constexpr auto words_of(ProgramName /*type*/) {
                                    {ProgramName::restore, "restore"},
                                    {ProgramName::save, "save"},
                                    {ProgramName::save_state, "save_state"},
-                                   {ProgramName::average, "average"}});
+                                   {ProgramName::average, "average"},
+                                   {ProgramName::gather, "gather"}});
 }
 
 constexpr std::string_view name_of(ProgramName name) { return base::word_of(name); }
@@ -85,6 +87,7 @@ constexpr std::optional<Stage> stage_of(ProgramName name) {
       return Stage::training;
     case ProgramName::prefill:
     case ProgramName::decode:
+    case ProgramName::gather:
       return Stage::generation;
     case ProgramName::load:
     case ProgramName::initialise:

@@ -50,6 +50,10 @@ std::optional<Generation> Rollouts::run(int64_t number, std::vector<int64_t> pro
   const plan::RolloutSizes& sizes = *spec_.rollouts;
   times_ = {};
   reward_seconds_ = 0;
+  if (spec_.gathers_once()) {
+    executor_.begin_stage_of(program::ProgramName::gather);
+    executor_.run(program::ProgramName::gather);
+  }
   const int64_t first_sample = number * sizes.answers * (1 + sizes.resamples);
   std::optional<Answers> all = answers_to(prompts, first_sample, stop_signal);
   int64_t resampled = 0;
@@ -104,7 +108,8 @@ std::vector<engine::Request> Rollouts::requests_to(std::span<const int64_t> prom
 std::optional<std::vector<engine::Answer>> Rollouts::ask(std::span<const engine::Request> requests,
                                                          const std::atomic<int>& stop_signal) {
   engine::EngineOptions options{.tokenizer = &tokenizer_};
-  if (spec_.ranks.shards_weights()) options.agree_on_turn = turns_of(ranks_);
+  if (spec_.ranks.shards_weights() && !spec_.gathers_once())
+    options.agree_on_turn = turns_of(ranks_);
   engine::Engine engine(executor_, spec_.model, *spec_.generation, std::move(options));
   std::vector<engine::Answer> answers(requests.size());
   size_t ended = 0;

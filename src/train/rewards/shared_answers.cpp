@@ -1,5 +1,7 @@
 #include "train/rewards/shared_answers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <string>
@@ -14,7 +16,7 @@ using program::ProgramName;
 // "p7" reads seven tokens, "d7" goes on with seven answers, "" is done.
 std::string text_of(const std::optional<Turn>& turn) {
   if (!turn) return "";
-  return (turn->program == ProgramName::prefill ? "p" : "d") + std::to_string(turn->tokens);
+  return fmt::format("{}{}", turn->program == ProgramName::prefill ? 'p' : 'd', turn->tokens);
 }
 
 std::optional<Turn> turn_of(const std::string& text) {
