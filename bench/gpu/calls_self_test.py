@@ -11,7 +11,6 @@ import os
 import pathlib
 import re
 import shutil
-import stat
 import sys
 import tarfile
 import tempfile
@@ -20,12 +19,15 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE.parent / "peer")]
 
+import call_stages  # noqa: E402
 import calls  # noqa: E402
 import machine_memory  # noqa: E402
 import nccl_check  # noqa: E402
 import results  # noqa: E402
 import session  # noqa: E402
 import sharded  # noqa: E402
+import stages_self_test  # noqa: E402
+from stages_self_test import require, script  # noqa: E402
 
 MAX_BYTES = 16 << 20
 # Tools as a machine with a card has them, as far as the calls look at them.
@@ -40,27 +42,21 @@ TOOLS = {
 STAGES = {
     "A": ["environment", "libraries", "nccl", "collectives", "unused segments", "capture", "early kernels", "parity", "goldens", "lora", "decoding",
           "calibration"],
-    "B": ["environment", "libraries", "capture", "curves", "calibration", "training", "decoding", *(f"ncu {kernel}" for kernel in calls.NCU_KERNELS)],
+    "B": ["environment", "libraries", "capture", "curves", "calibration", "training", "decoding", *(f"ncu {kernel}" for kernel in call_stages.NCU_KERNELS)],
     "C": ["environment", "libraries", "capture", "early kernels", "lean", "phi-3", "memory", "offloaded", "offloaded profile", "memcheck", "racecheck"],
     "D": ["environment", "libraries", "peer", "memory", "longest"],
+    "1": ["environment", "libraries", "collectives", "capture", "early kernels", "parity", "goldens", "phi-3", "memcheck", "racecheck", "calibration"],
+    "2": ["environment", "libraries", "attention", "wide heads", "own attention"],
+    "3": ["environment", "libraries", "early kernels", "decoding kinds", "decoding", "side by side"],
+    "4": ["environment", "libraries", "memory", "offloaded", "ragged attention", "dense attention", "longest"],
+    "5": ["environment", "libraries", "early kernels", "rewarded"],
 }
 ROWS = {"A": {"training": 1, "decoding": 2, "calibration": 1}, "B": {"training": 3, "profile": 3, "decoding": 2, "calibration": 1}, "C": {"training": 7, "profile": 1, "calibration": 1},
-        "D": {"peer": 1, "longest": 1, "calibration": 1}}
-# Calls that find the rates which the first of all has measured; B stands for one whose folder is empty.
-LATER = ("C", "D")
+        "D": {"peer": 1, "longest": 1, "calibration": 1}, "1": {"training": 1, "calibration": 1}, "2": {"training": 3, "profile": 3, "calibration": 1},
+        "3": {"decoding": 6, "calibration": 1}, "4": {"training": 2, "profile": 1, "longest": 1, "calibration": 1}, "5": {"rewarded": 1, "calibration": 1}}
+# Calls that find the rates which another has measured; B stands for one whose folder is empty.
+LATER = {"C": "A", "D": "A", "2": "1", "3": "1", "4": "1", "5": "1"}
 SECONDS = 280.0  # of a call here, as 580 are of one on a card
-
-
-def require(condition: bool, what: object) -> None:
-    if not condition:
-        raise SystemExit(f"calls self-test: {what}")
-
-
-def script(folder: pathlib.Path, name: str, body: str) -> pathlib.Path:
-    path = folder / name
-    path.write_text(f"#!/usr/bin/env bash\n{body}\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return path
 
 
 def check_commands(folder: pathlib.Path) -> None:
@@ -188,21 +184,21 @@ def check_decisions(folder: pathlib.Path) -> None:
     plan = script(folder, "snug", 'echo \'{"libraries": "NVIDIA H200, no cuDNN"}\'')
     for goldens, graphs in ((failing, "off"), (idle, "off")):
         run = session.Session("A", folder / "decided", 60, {})
-        machine = calls.Machine(plan, failing, goldens, "", workers=1)
-        calls.libraries(run, machine)
+        machine = call_stages.Machine(plan, failing, goldens, "", workers=1)
+        call_stages.libraries(run, machine)
         require(run.decisions["training"] == "left out", run.decisions)
-        calls.capture(run, machine)
+        call_stages.capture(run, machine)
         require(run.decisions["graphs"] == graphs and not run.good(), run.decisions)
-        calls.early_kernels(run, machine)
+        call_stages.early_kernels(run, machine)
         require(run.decisions["early_kernels"] == "off", run.decisions)
-        require(calls.settings(run) == {"SNUG_CUDA_GRAPHS": "off", "SNUG_CUDA_EARLY_KERNELS": "off"}, calls.settings(run))
-        calls.measure(run, machine, "lora", "training", ["llama-3.1-8b lora"], 5)
+        require(call_stages.settings(run) == {"SNUG_CUDA_GRAPHS": "off", "SNUG_CUDA_EARLY_KERNELS": "off"}, call_stages.settings(run))
+        call_stages.measure(run, machine, "lora", "training", ["llama-3.1-8b lora"], 5)
         require(run.stages[-1].get("left_out"), run.stages[-1])
     blamed = script(folder, "blamed", '[ "$SNUG_CUDA_EARLY_KERNELS" = off ] || exit 1; echo "[  PASSED  ] 2 tests."')
     run = session.Session("A", folder / "blamed_run", 60, {})
-    machine = calls.Machine(plan, failing, blamed, "", workers=1)
-    calls.capture(run, machine)
-    calls.early_kernels(run, machine)
+    machine = call_stages.Machine(plan, failing, blamed, "", workers=1)
+    call_stages.capture(run, machine)
+    call_stages.early_kernels(run, machine)
     require(run.decisions == {"graphs": "on", "early_kernels": "off"}, run.decisions)
     run = session.Session("A", folder / "late_results", session.KEPT_SECONDS + 1, {})
     ran = run.stage("late", 60, ["true"])
@@ -217,7 +213,7 @@ def check_time_of_a_call(folder: pathlib.Path) -> None:
     session.KEPT_SECONDS, session.MIN_SECONDS, sharded.tests_of = 0.5, 0.2, lambda binary, words: ["Kinds.agrees/hangs"]
     begin = time.monotonic()
     with contextlib.redirect_stdout(io.StringIO()):
-        good = calls.run("B", calls.Machine(plan, hanging, hanging, "", workers=1, tiny=True), folder / "hung", 3.0)
+        good = calls.run("B", call_stages.Machine(plan, hanging, hanging, "", workers=1, tiny=True), folder / "hung", 3.0)
     taken = time.monotonic() - begin
     session.KEPT_SECONDS, session.MIN_SECONDS, sharded.tests_of = kept, least, listed
     entry = json.loads((folder / "hung/calls.json").read_text())["B"]
@@ -243,8 +239,8 @@ def run_calls(wanted: list[str], build: pathlib.Path, folder: pathlib.Path, envi
     """Two side by side; those that take rates from the first of all begin when it has ended."""
     def later(call: str) -> session.Ran:
         if call in LATER:
-            made["A"].result()
-            leave_rates(folder / "A", folder / call)
+            made[LATER[call]].result()
+            leave_rates(folder / LATER[call], folder / call)
         return run_call(call, build, folder / call, environment)
 
     made: dict[str, concurrent.futures.Future] = {}
@@ -262,7 +258,7 @@ def check_call(call: str, ran: session.Ran, folder: pathlib.Path) -> None:
     require(re.search(r"memory of [\d.]+ GiB, [\d.]+ available", entry["stages"][0]["detail"]), entry["stages"][0])
     bad = [stage for stage in entry["stages"] if not stage["good"]]
     # The made-up racecheck has found something, and that is seen.
-    planted = {"C": ["racecheck"]}.get(call, [])
+    planted = {"C": ["racecheck"], "1": ["racecheck"]}.get(call, [])
     require([stage["name"] for stage in bad] == planted and (ran.status == 0) == (not planted), f"call {call}:\n{ran.text}")
     if planted:
         require("errors in" in bad[0]["detail"] and "silu_mul" in bad[0]["detail"], bad)
@@ -283,8 +279,13 @@ def check_call(call: str, ran: session.Ran, folder: pathlib.Path) -> None:
         require(set(rows["training"][0]["outside"]) == {"tuning", "two steps"}, rows["training"][0])
         require(entry["decisions"] == {"training": "measured", "unused_segments": "right", "graphs": "on", "early_kernels": "on", "rates": "measured"},
                 entry["decisions"])
-    if call == "C":
+    if call in ("C", "4"):
         check_streamed(rows)
+    if call == "C":
+        [profile] = rows["profile"]
+        require(any(line["name"].startswith("transfer") for line in profile["operations"]), [line["name"] for line in profile["operations"]])
+    if call == "2":
+        check_wide(rows)
 
 
 def check_rates(call: str, entry: dict, rows: dict, folder: pathlib.Path) -> None:
@@ -292,9 +293,9 @@ def check_rates(call: str, entry: dict, rows: dict, folder: pathlib.Path) -> Non
     [calibration] = rows["calibration"]
     require(calibration["samples"] > 10 and (folder / calibration["file"]).exists(), calibration)
     require(entry["decisions"]["rates"] == ("as measured before" if call in LATER else "measured"), entry["decisions"])
-    if call == "A":  # whose rows stand before its rates
+    if call in LATER.values():  # whose rows stand before its rates
         return
-    predicted = [row for kind in ("training", "profile", "decoding", "longest") for row in rows[kind]]
+    predicted = [row for kind in ("training", "profile", "decoding", "longest", "rewarded") for row in rows[kind]]
     require(predicted and all(row["planned_step_basis"] == "calibrated quickly" for row in predicted),
             [(row["name"], row["planned_step_basis"]) for row in predicted])
 
@@ -305,8 +306,13 @@ def check_streamed(rows: dict) -> None:
     require(set(streamed) == {calls.STREAMED, f"{calls.STREAMED} not clipped"}, list(streamed))
     for row in streamed.values():
         require(row["steps"] == 2 and row["planned_host_bytes"] > 0 and row["planned_busy_seconds"]["host_to_device"] > 0, row)
-    [profile] = rows["profile"]
-    require(any(line["name"].startswith("transfer") for line in profile["operations"]), [line["name"] for line in profile["operations"]])
+
+
+def check_wide(rows: dict) -> None:
+    """Own kernels did the attention that was meant for them: heads of 256, with soft caps too, and heads that the library would have taken."""
+    for profile in rows["profile"]:
+        names = [line["name"] for line in profile["operations"] if line["name"].startswith("attention")]
+        require(len(names) >= 2 and not any("by library" in name for name in names), (profile["name"], names))
 
 
 def main() -> int:
@@ -316,8 +322,9 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="what the calls print")
     arguments = parser.parse_args()
     wanted = arguments.calls.split(",")
-    if set(LATER) & set(wanted) and "A" not in wanted:
-        parser.error(f"{' and '.join(LATER)} take the rates that A measures")
+    for call in wanted:
+        if call in LATER and LATER[call] not in wanted[:wanted.index(call)]:
+            parser.error(f"{call} takes the rates that {LATER[call]} measures, which comes before it")
     with tempfile.TemporaryDirectory(prefix="snug-calls-") as name:
         folder = pathlib.Path(name)
         check_commands(folder)
@@ -326,6 +333,7 @@ def main() -> int:
         check_nccl()
         check_memory()
         check_decisions(folder)
+        stages_self_test.check(folder)
         check_time_of_a_call(folder)
         tools = folder / "tools"
         tools.mkdir()

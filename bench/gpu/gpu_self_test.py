@@ -121,7 +121,7 @@ def check_bars() -> None:
         found = bars.verdicts(jobs.LONGEST.name, {"tokens": tokens}, None)
         require(found == [("342733 tokens on 80 GB", verdict)], found)
     alone = {f"llama-3.1-8b {rest}" for rest in ("lora rows of 2048", "lora checkpoints offloaded", "qlora checkpoints offloaded", "full offloaded",
-                                                "full offloaded not clipped")}
+                                                "full offloaded not clipped", "lora own attention")}
     require({job.name for job in jobs.TRAINING} - set(bars.REFERENCES) == alone, "a job without a reference")
     for name in bars.REFERENCES:
         require(all(verdict == bars.UNMEASURED for _, verdict in bars.verdicts(name, None, None)), name)
@@ -157,6 +157,14 @@ def check_libraries(setting: stages.Setting) -> None:
         else:
             require(False, f"a row with {libraries} that said {said!r} counts")
     stages.require_cudnn(setting, "oneDNN", "")
+    [own] = [job for job in jobs.TRAINING if job.own_attention]
+    stages.require_kernels(on_card, own, "NVIDIA H200, no cuDNN", "")
+    try:
+        stages.require_kernels(on_card, own, "NVIDIA H200, cuDNN 9.19.0", "")
+    except Failure as failure:
+        require("in cuDNN" in str(failure), failure)
+    else:
+        require(False, "a row of own attention that cuDNN made counts")
 
 
 def check_outside() -> None:

@@ -25,6 +25,7 @@ import longest  # noqa: E402
 import peer_stage  # noqa: E402
 import results  # noqa: E402
 import results_table  # noqa: E402
+import rewarded  # noqa: E402
 import stages  # noqa: E402
 from peer_stage import Peer  # noqa: E402
 from processes import Failure  # noqa: E402
@@ -73,9 +74,12 @@ def profiles(setting_jobs) -> list[Measurement]:
     return [Measurement(f"{job.name} profile", "profile", lambda setting, job=job: stages.profile(setting, job)) for job in setting_jobs]
 
 
-def decoding(pairs) -> list[Measurement]:
-    return [Measurement(f"{model} decoding {stored}", "decoding",
-                        lambda setting, model=model, stored=stored: stages.decode(setting, model, stored)) for model, stored in pairs]
+def decoding(decodings) -> list[Measurement]:
+    return [Measurement(each.name, "decoding", lambda setting, each=each: stages.decode(setting, each)) for each in decodings]
+
+
+def rewards() -> list[Measurement]:
+    return [Measurement(each.name, "rewarded", lambda setting, each=each: rewarded.train(setting, each)) for each in jobs.REWARDED]
 
 
 def peers(setting_jobs, result: dict, peer_of) -> list[Measurement]:
@@ -90,14 +94,14 @@ def peers(setting_jobs, result: dict, peer_of) -> list[Measurement]:
             for name, job in by_name.items()]
 
 
-def peer_decoding(pairs, peer_of) -> list[Measurement]:
-    return [Measurement(f"{model} decoding {stored} peer", "peer_decoding",
-                        lambda setting, model=model, stored=stored: peer_stage.decode(peer_of(setting), model, stored)) for model, stored in pairs]
+def peer_decoding(decodings, peer_of) -> list[Measurement]:
+    return [Measurement(f"{each.name} peer", "peer_decoding",
+                        lambda setting, each=each: peer_stage.decode(peer_of(setting), each.model, each.stored)) for each in decodings]
 
 
 def real_measurements(result: dict, peer_of) -> list[Measurement]:
-    return [*training(jobs.FIRST), *decoding(jobs.DECODING), *profiles((*jobs.FIRST[:3], jobs.STREAMED_JOBS[0])), *peers(jobs.FIRST, result, peer_of),
-            *peer_decoding(jobs.DECODING, peer_of), *training(jobs.THEN),
+    return [*training(jobs.FIRST), *decoding(jobs.DECODING), *profiles(jobs.named(*jobs.PROFILED)), *peers(jobs.FIRST, result, peer_of),
+            *peer_decoding(jobs.DECODING, peer_of), *training(jobs.THEN), *decoding(jobs.SIDE_BY_SIDE), *rewards(),
             Measurement("calibration", "calibration", lambda setting: stages.calibrate(setting, 0), limits=2),
             Measurement(jobs.LONGEST.name, "longest",
                         lambda setting: longest.longest(setting, longest.job_of(setting), jobs.LONGEST_GRAIN), limits=2),

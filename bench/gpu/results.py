@@ -6,7 +6,7 @@ import pathlib
 import bars
 from jobs import TRAINING
 
-KINDS = ("training", "decoding", "peer", "peer_decoding", "profile", "calibration", "longest")
+KINDS = ("training", "decoding", "peer", "peer_decoding", "profile", "calibration", "longest", "rewarded")
 
 
 def empty() -> dict:

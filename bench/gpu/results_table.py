@@ -30,6 +30,9 @@ def line(kind: str, row: dict) -> str:
     if kind == "profile":
         longest = row["operations"][0]
         return f"{row['step_seconds']:.3f} s a step, the longest {longest['name']}, {longest['seconds']:.3f} s"
+    if kind == "rewarded":
+        return (f"{row['step_seconds']:.2f} s a step, {row['rollout_seconds']:.2f} of them to make {row['answers']} answers of {row['mean_length']:.0f} tokens; planned "
+                f"{row['planned_step_seconds']:.2f} and {row['planned_rollout_seconds']:.2f}; peak {gib(row['measured_peak_bytes'])} of {gib(row['planned_peak_bytes'])} planned GiB")
     if kind == "calibration":
         left_out = "".join(f", {count} steps left out" for count in row.get("left_out", []))
         return f"{row['samples']} samples in {row['file']}, {row['seconds']:.0f} s{left_out}"
@@ -67,8 +70,7 @@ def training_section(result: dict, device: str) -> str:
 
 def decoding_section(result: dict, device: str) -> str:
     rows = []
-    for model, stored in jobs.DECODING:
-        name = f"{model} decoding {stored}"
+    for name in (each.name for each in (*jobs.DECODING, *jobs.SIDE_BY_SIDE)):
         row, reference = results.find(result["decoding"], name, device), bars.of(name)
         goal, verdict = held(result, name, row)
         measured = [bars.UNMEASURED, "", "", "", ""] if row is None else [
@@ -76,6 +78,17 @@ def decoding_section(result: dict, device: str) -> str:
             gib(row["measured_peak_bytes"]), f"{row['times_the_peer']:.2f} ({row['peer']['variant']})" if row.get("peer") else bars.UNMEASURED]
         rows.append([name, *measured, reference.published, goal, verdict])
     return table(["generation", "tokens/s", "prefill s", "of the bandwidth", "GiB", "times the baseline's speed", "published", "goal", "held"], rows)
+
+
+def rewarded_section(result: dict, device: str) -> str:
+    rows = []
+    for job in jobs.REWARDED:
+        row = results.find(result["rewarded"], job.name, device)
+        measured = [bars.UNMEASURED, "", "", "", ""] if row is None else [
+            f"{row['step_seconds']:.2f}", f"{row['planned_step_seconds']:.2f} ({row['planned_step_basis']})", f"{row['rollout_seconds']:.2f}",
+            f"{row['planned_rollout_seconds']:.2f}", f"{gib(row['measured_peak_bytes'])} of {gib(row['planned_peak_bytes'])}"]
+        rows.append([job.name, f"{job.prompts * job.answers} of {job.completion_tokens} tokens", *measured])
+    return table(["learning from rewards", "answers of a step", "s a step", "planned s", "s of making answers", "planned s of that", "GiB of planned"], rows)
 
 
 def rate(operation: dict) -> str:
@@ -107,8 +120,12 @@ def profile_section(row: dict, title: str) -> str:
 def profile_sections(result: dict, device: str) -> list[str]:
     found = [profile_section(row, f"Where a step of {row['model']} {row['method']} goes (recompute={row['recompute']}, {row['step_seconds'] * 1e3:.1f} ms")
              for row in result["profile"] if row["device"] == device]
-    return found + [profile_section(row, f"Where a token of {row['model']}, {row['stored']}, goes ({1e3 / row['tokens_per_second']:.3f} ms with sampling")
+    return found + [profile_section(row, f"Where a token of {row['model']}, {row['stored']}{of_several(row)}, goes ({1e3 * row.get('sequences', 1) / row['tokens_per_second']:.3f} ms with sampling")
                     for row in result["decoding"] if row["device"] == device and row.get("operations")]
+
+
+def of_several(row: dict) -> str:
+    return f", of each of {row['sequences']} sequences" if row.get("sequences", 1) > 1 else ""
 
 
 def notes(result: dict, device: str) -> list[str]:
@@ -136,11 +153,11 @@ def markdown(result: dict) -> str:
     parts = ["# On a GPU\n", f"`scripts/gpu_check`; medians of {jobs.STEPS} steps after {jobs.WARMUP}. Random weights and tokens, bf16; a row is one document, all of "
              "it trained; a step is one micro-batch, clip, update. Memory as the driver reports it above what was taken before, loading included; planned: "
              "the arena and what the plan counts next to it. Full: 6 bytes per weight (`adamw_8bit`). Rows of 8192; Llama 2 13B, which has 4096 positions, takes rows of 4096. Shares of 989 TFLOP/s count model FLOPs, nothing that is recomputed. "
-             "Practical: products at 730 TFLOP/s, attention at what cuDNN was measured with, other bytes at 80 % of the bandwidth. Goals were set for an H200; a time's for "
+             "Practical: products at 730 TFLOP/s, attention at what cuDNN was measured with, other bytes at 80 % of the bandwidth. Goals were set for an H200, those of Gemma for an H100 and whatever is recomputed; any other time's for "
              "nothing recomputed, unless the row is one with checkpoints (recompute=layer). The baseline: transformers + PEFT in the same state of the machine, its fastest "
              "variant; its memory is that variant's, of rows with checkpoints the one with the lowest peak.\n"]
     for device in results.devices(result):
-        parts += [f"## {device}\n", training_section(result, device), decoding_section(result, device)]
+        parts += [f"## {device}\n", training_section(result, device), decoding_section(result, device), rewarded_section(result, device)]
         parts += profile_sections(result, device)
         parts += ["\n".join(notes(result, device)) + "\n"]
     parts.append("Published:\n\n" + "".join(f"- by {source}: {', '.join(names)}\n" for source, names in sources().items()))
@@ -153,13 +170,14 @@ def sources() -> dict[str, list[str]]:
     """The rows that each source has a figure for."""
     found = {}
     for name, reference in bars.REFERENCES.items():
-        found.setdefault(reference.source, []).append(name)
+        if reference.source:
+            found.setdefault(reference.source, []).append(name)
     return found
 
 
 def reached(row: dict, reference: bars.Reference) -> str:
     """What was measured, in the unit of what was published."""
-    if reference.published.endswith("tokens/s"):
+    if reference.published.endswith("tokens/s") or "step_seconds" not in row:
         return f"{row['tokens_per_second']:.1f} tokens/s"
     return f"{row['tokens']} tokens" if reference.published.endswith("tokens") else f"{row['step_seconds']:.2f} s"
 

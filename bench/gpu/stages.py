@@ -48,10 +48,10 @@ class Setting:
         return self.out / f"calibration-{re.sub('[^A-Za-z0-9]+', '-', self.device)}.json"
 
 
-def plan(setting: Setting, words: list[str]) -> dict | None:
+def plan(setting: Setting, words: list[str], environment: dict | None = None) -> dict | None:
     """plan.json of what fits; nothing where it does not. Raises Failure."""
     try:
-        return processes.run_json([setting.snug, "plan", "--json", *words], 120, THREADS)
+        return processes.run_json([setting.snug, "plan", "--json", *words], 120, THREADS, environment)
     except Failure as failure:
         if str(failure).startswith("exit code 3:"):
             return None
@@ -84,7 +84,7 @@ def words_of(setting: Setting, job: Job, recompute: str) -> list[str]:
 def first_that_fits(setting: Setting, job: Job, more: list[str]) -> tuple[str, dict]:
     """What is recomputed and the plan of it. Raises Failure where nothing fits."""
     for recompute in job.recomputes:
-        planned = plan(setting, words_of(setting, job, recompute) + more)
+        planned = plan(setting, words_of(setting, job, recompute) + more, job.environment)
         if planned is not None:
             return recompute, planned
     raise Failure(f"does not fit with recompute={', '.join(job.recomputes)}")
@@ -100,32 +100,40 @@ def require_cudnn(setting: Setting, libraries: str, said: str) -> None:
         raise Failure(f"attention runs on own kernels: {line.strip()}")
 
 
+def require_kernels(setting: Setting, job: Job, libraries: str, said: str) -> None:
+    """Raises Failure where the job's attention is not done by whom its row is about."""
+    if not job.own_attention:
+        require_cudnn(setting, libraries, said)
+    elif "cuDNN 9" in libraries:
+        raise Failure(f"attention would run in cuDNN: {libraries}")
+
+
 def outside(said: str) -> dict[str, str]:
     """What of the card's memory was no arena's, after tuning and after two steps, each of what was planned."""
     return dict(re.findall(r"outside the arenas on the card after ([a-z ]+): (.*)$", said, re.MULTILINE))
 
 
-def run_steps(setting: Setting, words: list[str], wanted: int) -> tuple[list[float], int | None, str]:
-    """Seconds of each step, the card's peak, and what was said. The run is ended when its steps are there: nothing is saved. The
-    driver is asked before the timed steps and after them, when what a run takes has long been taken."""
+def run_steps(setting: Setting, words: list[str], wanted: int, environment: dict | None = None) -> tuple[list[dict], int | None, str]:
+    """What metrics.jsonl says of each step, the card's peak, and what was said. The run is ended when its steps are there: nothing is saved.
+    The driver is asked before the timed steps and after them, when what a run takes has long been taken."""
     folder = setting.work / "run"
     shutil.rmtree(folder, ignore_errors=True)
     metrics, memory = folder / "metrics.jsonl", MemoryWatch()
 
-    def seconds() -> list[float]:
+    def steps() -> list[dict]:
         lines = metrics.read_text().splitlines() if metrics.exists() else []
-        return [json.loads(line)["step_seconds"] for line in lines if line.endswith("}") and "step_seconds" in line]
+        return [json.loads(line) for line in lines if line.endswith("}") and "step_seconds" in line]
 
     def watch() -> bool:
-        there = len(seconds())
+        there = len(steps())
         if there < min(setting.warmup, wanted) or there >= wanted:
             memory.look(at_once=there >= wanted)
         return there >= wanted
 
     clip = [] if jobs.NOT_CLIPPED in words else ["max_grad_norm=1"]
     outcome = processes.run([setting.snug, "train", *words, f"output_dir={folder}", f"max_steps={wanted + 1}", "shuffle=false",
-                             *clip, "save_steps=0", "num_train_epochs=1000"], setting.limit_seconds, THREADS, watch=watch)
-    found = seconds()[:wanted]
+                             *clip, "save_steps=0", "num_train_epochs=1000"], setting.limit_seconds, THREADS, environment, watch)
+    found = steps()[:wanted]
     shutil.rmtree(folder, ignore_errors=True)
     return found, memory.peak or None, outcome.stderr
 
@@ -136,10 +144,10 @@ def train(setting: Setting, job: Job) -> dict:
         setting = dataclasses.replace(setting, warmup=min(setting.warmup, jobs.LONG_WARMUP), steps=min(setting.steps, jobs.LONG_STEPS))
     data = [f"data={make_rows(setting, job)}"]
     recompute, planned = first_that_fits(setting, job, data)
-    require_cudnn(setting, planned["libraries"], "")
-    taken, peak, said = run_steps(setting, words_of(setting, job, recompute) + data, setting.warmup + setting.steps)
-    require_cudnn(setting, planned["libraries"], said)
-    taken = taken[setting.warmup:]
+    require_kernels(setting, job, planned["libraries"], "")
+    lines, peak, said = run_steps(setting, words_of(setting, job, recompute) + data, setting.warmup + setting.steps, job.environment)
+    require_kernels(setting, job, planned["libraries"], said)
+    taken = [line["step_seconds"] for line in lines[setting.warmup:]]
     return row(setting, job, recompute, statistics.median(taken)) | {
         "steps": len(taken), "planned_step_seconds": planned["step_seconds"], "planned_step_basis": planned["step_basis"],
         "planned_arena_bytes": planned["device"]["peak_bytes"], "planned_peak_bytes": planned_peak(planned),
@@ -157,9 +165,9 @@ def streamed(planned: dict) -> dict:
 def profile(setting: Setting, job: Job) -> dict:
     """Where a step's time goes: operations alike, the longest first, their times stamped by the device."""
     recompute, _ = first_that_fits(setting, job, [])
-    outcome = processes.run([setting.snug, "bench", "step", *words_of(setting, job, recompute), "--json"], setting.limit_seconds, THREADS)
+    outcome = processes.run([setting.snug, "bench", "step", *words_of(setting, job, recompute), "--json"], setting.limit_seconds, THREADS, job.environment)
     answer = processes.parsed(outcome)
-    require_cudnn(setting, answer["libraries"], outcome.stderr)
+    require_kernels(setting, job, answer["libraries"], outcome.stderr)
     return row(setting, job, recompute, answer["step_seconds"]) | {
         "planned_step_basis": answer["planned_basis"], "operations": answer["operations"]}
 
@@ -174,25 +182,26 @@ def row(setting: Setting, job: Job, recompute: str, seconds: float) -> dict:
             "practical_seconds": practical, "times_practical": seconds / practical if practical else None}
 
 
-def decode(setting: Setting, model: str, stored: str) -> dict:
-    """Batch 1, a prompt of random ids, tokens drawn as Lit-GPT draws them; the first comes out of the prompt's pass. Kernels and
-    graphs are there when the time begins. With it where the time of a token goes, its operations one by one."""
+def decode(setting: Setting, job: jobs.Decoding) -> dict:
+    """A prompt of random ids, tokens drawn as Lit-GPT draws them; the first comes out of the prompt's pass. Kernels and graphs are
+    there when the time begins. With it where the time of a token of each sequence goes, its operations one by one."""
     memory = MemoryWatch()
 
     def watch() -> bool:
         memory.look()
         return False
 
-    words = [*recipe_of_rates(setting), setting.model_word(model), "init=random", f"backend={setting.backend}", f"ids={' '.join(map(str, prompt_of(model)))}",
-             "temperature=0.8", "top_k=200", f"max_new_tokens={jobs.NEW_TOKENS}", f"load_in_4bit={'true' if stored == 'nf4' else 'false'}"]
+    words = [*recipe_of_rates(setting), setting.model_word(job.model), "init=random", f"backend={setting.backend}",
+             f"ids={' '.join(map(str, prompt_of(job.model)))}", "temperature=0.8", "top_k=200", f"max_new_tokens={jobs.NEW_TOKENS}",
+             f"load_in_4bit={'true' if job.stored == 'nf4' else 'false'}", f"batch={job.sequences}"]
     answer = processes.run_json([setting.snug, "bench", "decode", *words, "--json"], setting.limit_seconds, THREADS, watch=watch)
     rate = answer["tokens_per_second"]
-    read = model_flops.decoded_bytes(jobs.shape_of(model), stored) * rate
+    read = model_flops.decoded_bytes(jobs.shape_of(job.model), job.stored) * rate / answer["sequences"]
     bandwidth = bars.BANDWIDTH.get(bars.card_of(setting.device))
-    return {"model": model, "stored": stored, "prompt_tokens": jobs.PROMPT_TOKENS, "new_tokens": answer["new_tokens"],
-            "tokens_per_second": rate, "prefill_seconds": answer["prefill_seconds"], "planned_step_basis": answer["planned_basis"],
-            "operations": answer["operations"], "libraries": answer["libraries"], "weight_bytes_per_second": read,
-            "share_of_bandwidth": read / bandwidth if bandwidth else None, "measured_peak_bytes": memory.peak or None}
+    return {"model": job.model, "stored": job.stored, "sequences": answer["sequences"], "prompt_tokens": jobs.PROMPT_TOKENS,
+            "new_tokens": answer["new_tokens"], "tokens_per_second": rate, "prefill_seconds": answer["prefill_seconds"],
+            "planned_step_basis": answer["planned_basis"], "operations": answer["operations"], "libraries": answer["libraries"],
+            "weight_bytes_per_second": read, "share_of_bandwidth": read / bandwidth if bandwidth else None, "measured_peak_bytes": memory.peak or None}
 
 
 def recipe_of_rates(setting: Setting) -> list[pathlib.Path]:
