@@ -77,7 +77,9 @@ const Objective kGrpo{.kind = ObjectiveKind::grpo,
                       .measures = program::kRewardedMeasures,
                       .inputs = kAnswerMeans,
                       .finish = finish_grpo,
-                      .guards = {formats::Guard::not_finite, formats::Guard::equal_rewards},
+                      .guards = {formats::Guard::not_finite, formats::Guard::equal_rewards,
+                                 formats::Guard::worse_evaluation, formats::Guard::cut_answers,
+                                 formats::Guard::low_entropy, formats::Guard::high_kl},
                       .reference = token_log_probabilities};
 
 }  // namespace snug::methods

@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kSamples = 4;
 
 // The names of measures that users look at.
-constexpr std::string_view kShownNames[] = {"reward", "completions/mean_length"};
+constexpr std::string_view kShownNames[] = {"reward", kMeanLengthName};
 
 double mean_entropy(std::span<const LearnedAnswer> answers) {
   double sum = 0;
@@ -76,6 +76,33 @@ std::optional<Generation> Rollouts::run(int64_t number, std::vector<int64_t> pro
   set_advantages(*all);
   measure(*all, resampled);
   return Generation{.answers = std::move(all->answers)};
+}
+
+// What nobody asks for any more of an answer that was judged goes, so that the host keeps little of
+// each (plan::evaluation_host_bytes).
+void Rollouts::evaluate() {
+  const int64_t group = spec_.rollouts->group;
+  times_ = {};
+  reward_seconds_ = 0;
+  std::vector<int64_t> prompts(prompts_.size());
+  std::iota(prompts.begin(), prompts.end(), int64_t{0});
+  const std::atomic<int> never{0};
+  Rewarded all;
+  all.answers.reserve(prompts.size() * static_cast<size_t>(group));
+  const auto at_once = static_cast<size_t>(spec_.rollouts->prompts());
+  for (size_t first = 0; first < prompts.size(); first += at_once) {
+    const auto some = std::span(prompts).subspan(first, std::min(at_once, prompts.size() - first));
+    Rewarded more = rewarded(some, static_cast<int64_t>(first) * group, never).value();
+    for (LearnedAnswer& answer : more.answers) {
+      answer.log_probabilities = {};
+      all.answers.push_back(std::move(answer));
+    }
+    if (all.texts.size() < kSamples) std::ranges::move(more.texts, std::back_inserter(all.texts));
+    all.rewards.insert(all.rewards.end(), more.rewards.begin(), more.rewards.end());
+    all.sums.insert(all.sums.end(), more.sums.begin(), more.sums.end());
+  }
+  measure(all, 0);
+  measures_.push_back({std::string(kStandardErrorName), standard_error_of(all.sums, group)});
 }
 
 std::vector<engine::Request> Rollouts::requests_to(std::span<const int64_t> prompts,
@@ -218,10 +245,11 @@ void Rollouts::measure(const Rewarded& all, int64_t resampled) {
     ended.push_back(answer.ended);
   }
   std::ranges::move(length_metrics(lengths, ended), std::back_inserter(measures_));
-  measures_.push_back({"entropy", mean_entropy(all.answers)});
+  measures_.push_back({std::string(kEntropyName), mean_entropy(all.answers)});
   if (spec_.rollouts->resamples > 0)
     measures_.push_back({"resampled_groups", static_cast<double>(resampled)});
-  measures_.push_back({"rollout_seconds", times_.prefill_seconds + times_.decode_seconds});
+  measures_.push_back(
+      {std::string(kRolloutSecondsName), times_.prefill_seconds + times_.decode_seconds});
   measures_.push_back({"reward_seconds", reward_seconds_});
   for (NamedMeasure& measure : measures_)
     measure.is_shown = std::ranges::find(kShownNames, measure.name) != std::end(kShownNames);

@@ -37,7 +37,11 @@ class Rollouts {
   std::optional<Generation> run(int64_t number, std::vector<int64_t> prompts,
                                 const std::atomic<int>& stop_signal);
 
-  // These tell of the last run.
+  // The answers to all prompts once, as many of them at a time as a generation has, without others
+  // in their place: for measures() and samples(). Draws are the same each time.
+  void evaluate();
+
+  // These tell of the last run or evaluation.
   std::span<const NamedMeasure> measures() const { return measures_; }
   // Some of the answers, with what each function of names() gave.
   std::span<const AnswerSample> samples() const { return samples_; }
