@@ -313,7 +313,9 @@ bool Trainer::read_loss_scale(runtime::TrainerState& state, StepMetrics& metrics
 }
 
 void Trainer::finish_step(runtime::TrainerState& state) {
-  const BegunStep begun = *begun_;
+  BegunStep begun = *begun_;
+  if (const auto dropout = read_dropout(executor_))
+    begun.measures.push_back({.name = "dropout/kl", .value = *dropout, .is_shown = true});
   StepMetrics metrics;
   metrics.step = begun.step;
   metrics.loss = executor_.result<float>(program::kLossName);

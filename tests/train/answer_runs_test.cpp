@@ -1,6 +1,7 @@
 // Whole runs that make answers, have them rewarded and learn from them.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -122,13 +123,37 @@ TEST_F(AnswerRuns, OldLogProbabilitiesAreTheSameFromBoth) {
   EXPECT_FALSE(one[1].contains("reward")) << "no answers were made for the second update";
 }
 
+// Answers are made without it. A new adapter adds 0 and has nothing to drop, and where hardly
+// anything is dropped, the model that learns is the one that made the answers.
+TEST_F(AnswerRuns, DropoutIsOfTrainingAloneAndMeasured) {
+  run("none", "max_steps=3");
+  EXPECT_FALSE(metrics("none").front().contains("dropout/kl"));
+  run("hardly", "max_steps=3 lora_dropout=1e-6 gradient_accumulation_steps=2");
+  for (const Json& line : metrics("hardly"))
+    EXPECT_LT(std::abs(line["dropout/kl"].get<double>()), 1e-6);
+  run("half", "max_steps=3 lora_dropout=0.5");
+  const std::vector<Json> half = metrics("half");
+  EXPECT_LT(std::abs(half[0]["dropout/kl"].get<double>()), 1e-6);
+  EXPECT_EQ(half[0]["reward"], metrics("none")[0]["reward"]);
+  for (size_t i = 1; i < 3; ++i) {
+    EXPECT_GT(half[i]["dropout/kl"], 1e-5);
+    EXPECT_LT(half[i]["dropout/kl"], 1);
+    EXPECT_EQ(half[i]["clip_ratio/region_mean"], 0)
+        << "with one update the ratio is 1 all the same";
+  }
+  // With more of them it has the dropout in it, against answers that were made without.
+  run("more", std::string("max_steps=4 lora_dropout=0.5 old_logprobs=recompute") + kFourUpdates);
+  EXPECT_LT(metrics("more")[0]["sampling/sampling_logp_difference/max"], 1e-5);
+}
+
 // Rewards, draws and what is left to learn of a generation are as if nothing had happened.
 TEST_F(AnswerRuns, GoOnWithTheSameBitsWithinAGeneration) {
-  run("whole", std::string("max_steps=7 beta=0.05") + kFourUpdates);
+  const std::string job = std::string("beta=0.05 lora_dropout=0.1") + kFourUpdates;
+  run("whole", "max_steps=7 " + job);
   for (const int step : {1, 2, 4, 6}) {
     const std::string name = "part" + std::to_string(step);
-    run(name, "beta=0.05 max_steps=" + std::to_string(step) + kFourUpdates);
-    run(name, std::string("max_steps=7 beta=0.05 resume_from_checkpoint=auto") + kFourUpdates);
+    run(name, "max_steps=" + std::to_string(step) + " " + job);
+    run(name, "max_steps=7 resume_from_checkpoint=auto " + job);
     EXPECT_EQ(adapter(name), adapter("whole")) << step;
     ASSERT_EQ(metrics(name).size(), 7);
     EXPECT_EQ(metrics(name).back()["loss"], metrics("whole").back()["loss"]);
