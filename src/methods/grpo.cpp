@@ -9,17 +9,27 @@
 //                                            %inverse_pairs, %old.log_probabilities,
 //                                            %reference.log_probabilities)
 //
+// Where the forward pass drops something, it is not the model that made the answers, which drops
+// nothing. How far it is from that one is measured by the same operation, with the two in the
+// places of policy and reference: kl is then the mean of ratio - log(ratio) - 1 over the tokens.
+//
+//            %dropout_terms, %dropout_measures, %dropout_loss = grpo(%old.log_probabilities, ...,
+//                                                           %policy.log_probabilities) {reference}
+//
 // The host sets inverse_tokens to 1, so that the losses of tokens are not scaled, and with each
 // batch what was found out of the answers: the advantage of each, what each of its tokens counts
 // (train/rewards/token_weights.h), and the log-probabilities that they were made with.
 #include "program/kinds/loss/grpo.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "methods/loss_builder.h"
 #include "methods/objective.h"
+#include "program/ir/result_names.h"
 #include "program/ir/tensor_names.h"
+#include "program/kinds/elementwise/elementwise.h"
 
 namespace snug::methods {
 namespace {
@@ -27,6 +37,27 @@ namespace {
 using program::Lifetime;
 using program::Program;
 using program::TensorId;
+
+bool drops(const Program& forward) {
+  return std::ranges::any_of(forward.operations, [](const program::Operation& operation) {
+    return operation.attributes.get_if<program::Dropout>() != nullptr;
+  });
+}
+
+// `reads`: of the loss, without what it compares with.
+void measure_dropout(LossBuilder& builder, std::vector<TensorId> reads, TensorId made_with) {
+  const TensorId policy = std::exchange(reads.front(), made_with);
+  reads.push_back(policy);
+  const auto add = [&](std::string_view name, const program::Shape& shape, Lifetime lifetime) {
+    return builder.add(name, shape, program::Role::scalar, lifetime);
+  };
+  const TensorId terms =
+      add("dropout_terms", {builder.segments()[0], program::kRewardedTermCount}, Lifetime::program);
+  const TensorId measures =
+      add(program::kDropoutMeasuresName, {program::kRewardedMeasureCount}, Lifetime::step);
+  const TensorId loss = add("dropout_loss", {1}, Lifetime::program);
+  builder.emit(program::Grpo{.reference = true}, std::move(reads), {terms, measures, loss});
+}
 
 Program finish_grpo(const Program& forward, const ObjectiveOptions& options) {
   LossBuilder builder(forward, options.temperature);
@@ -45,7 +76,11 @@ Program finish_grpo(const Program& forward, const ObjectiveOptions& options) {
                               builder.numbers(program::kTokenWeightsName, builder.tokens()),
                               builder.number(program::kInverseLearnedTokensName),
                               builder.number(program::kInversePairsName)};
-  if (grpo.old) reads.push_back(builder.numbers(program::kOldName, builder.tokens()));
+  const bool is_other = drops(forward);
+  const TensorId made_with =
+      grpo.old || is_other ? builder.numbers(program::kOldName, builder.tokens()) : program::kNone;
+  if (is_other) measure_dropout(builder, reads, made_with);
+  if (grpo.old) reads.push_back(made_with);
   if (compares) reads.push_back(builder.reference(options.reference, builder.tokens()));
   const TensorId terms = builder.add("terms", {builder.segments()[0], program::kRewardedTermCount},
                                      program::Role::scalar, Lifetime::program);
@@ -77,7 +112,9 @@ const Objective kGrpo{.kind = ObjectiveKind::grpo,
                       .measures = program::kRewardedMeasures,
                       .inputs = kAnswerMeans,
                       .finish = finish_grpo,
-                      .guards = {formats::Guard::not_finite, formats::Guard::equal_rewards},
+                      .guards = {formats::Guard::not_finite, formats::Guard::equal_rewards,
+                                 formats::Guard::worse_evaluation, formats::Guard::cut_answers,
+                                 formats::Guard::low_entropy, formats::Guard::high_kl},
                       .reference = token_log_probabilities};
 
 }  // namespace snug::methods

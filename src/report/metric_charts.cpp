@@ -74,16 +74,19 @@ std::vector<std::string> training_keys(std::span<const ChartedRun> runs) {
   return keys;
 }
 
-// eval_NAME_loss next to eval_loss is the loss of the evaluation set NAME.
+// eval_NAME_loss next to eval_loss is the loss of the evaluation set NAME; of a run that learns
+// from rewards it is the reward.
 std::vector<std::string> evaluation_sets(const MetricsCurves& curves) {
-  constexpr std::string_view kLoss = "_loss";
   std::vector<std::string> sets;
-  if (curves.find("eval_loss") == nullptr) return sets;
-  for (const MetricsCurve& curve : curves.curves)
-    if (is_of_evaluation(curve.key) && curve.key.ends_with(kLoss) &&
-        curve.key.size() > kEvaluation.size() + kLoss.size())
-      sets.push_back(curve.key.substr(kEvaluation.size(),
-                                      curve.key.size() - kEvaluation.size() - kLoss.size()));
+  for (const std::string_view measure : {"loss", "reward"}) {
+    if (curves.find(fmt::format("{}{}", kEvaluation, measure)) == nullptr) continue;
+    const std::string ending = fmt::format("_{}", measure);
+    for (const MetricsCurve& curve : curves.curves)
+      if (is_of_evaluation(curve.key) && curve.key.ends_with(ending) &&
+          curve.key.size() > kEvaluation.size() + ending.size())
+        sets.push_back(curve.key.substr(kEvaluation.size(),
+                                        curve.key.size() - kEvaluation.size() - ending.size()));
+  }
   return sets;
 }
 

@@ -12,6 +12,7 @@
 #include "methods/objective.h"
 #include "scores/score_list.h"
 #include "text/unicode/utf8.h"
+#include "train/rewards/answer_metrics.h"
 
 namespace snug::train {
 namespace {
@@ -104,9 +105,11 @@ std::vector<scores::Score> answer_scores(const formats::Recipe& recipe) {
   return scores::scores_of_list(recipe, "eval_metrics", recipe.eval_metrics);
 }
 
-std::vector<std::string> evaluation_measures(const formats::Recipe& recipe) {
-  const std::span<const std::string_view> measured =
-      methods::measures_of_evaluation(methods::objective_of(recipe.objective));
+std::vector<std::string> evaluation_measures(const formats::Recipe& recipe,
+                                             std::span<const std::string> reward_functions) {
+  const methods::Objective& objective = methods::objective_of(recipe.objective);
+  if (objective.makes_answers) return evaluated_measures(reward_functions);
+  const std::span<const std::string_view> measured = methods::measures_of_evaluation(objective);
   const std::vector<scores::Score> judges = answer_scores(recipe);
   std::vector<std::string> names(measured.begin(), measured.end());
   names.reserve(names.size() + judges.size());

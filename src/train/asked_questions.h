@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,10 @@ namespace snug::train {
 std::vector<scores::Score> answer_scores(const formats::Recipe& recipe);
 
 // The names in metrics of what an evaluation measures of a set besides its loss: those of the
-// objective, then those of answer_scores.
-std::vector<std::string> evaluation_measures(const formats::Recipe& recipe);
+// objective, then those of answer_scores; of an objective that makes answers, what is measured of
+// answers that these functions reward.
+std::vector<std::string> evaluation_measures(const formats::Recipe& recipe,
+                                             std::span<const std::string> reward_functions);
 
 // One evaluation set, as it is read.
 struct AskedSet {

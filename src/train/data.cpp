@@ -109,6 +109,8 @@ struct Loaded {
   text::Datasets data;
   std::vector<std::pair<std::string, text::Dataset>> evaluation{};
   std::optional<text::HeldOut> held_out{};  // of the last evaluation set, where it is of the data
+  // Of each evaluation set, where its records are prompts.
+  std::vector<std::vector<RewardedPrompt>> evaluated_prompts{};
 };
 
 // Makes an evaluation set of the records that are held out.
@@ -150,20 +152,71 @@ Loaded load_all(const formats::Recipe& recipe, Sources& sources,
 }
 
 // Prompts in place of documents, of an objective that makes answers.
-Loaded load_prompts(const formats::Recipe& recipe, const Sources& sources,
-                    const text::Tokenizer& tokenizer, RunData& data) {
-  recipe.require("rewards");
-  data.rewards = std::make_unique<RewardFunctions>(recipe);
-  PromptDocuments documents;
-  for (const text::RecordSource& source : sources.training)
-    documents.add(source.name,
-                  rewarded_prompts(recipe, {source}, plan::most_prompt_tokens(recipe), tokenizer));
-  data.prompts = documents.take_prompts();
-  for (const RewardedPrompt& prompt : data.prompts) data.rewards->check(prompt.record);
-  Loaded loaded;
-  loaded.data.training = documents.take();
-  return loaded;
-}
+class PromptLoader {
+ public:
+  PromptLoader(const formats::Recipe& recipe, const text::Tokenizer& tokenizer)
+      : recipe_(recipe),
+        tokenizer_(tokenizer),
+        rewards_(std::make_unique<RewardFunctions>(recipe)),
+        most_tokens_(plan::most_prompt_tokens(recipe)) {}
+
+  Loaded load(const Sources& sources, RunData& data) {
+    Loaded loaded;
+    loaded.held_out = held_out_records(recipe_, sources.training,
+                                       [&]() -> const text::Tokenizer& { return tokenizer_; });
+    const text::HeldOut* const held_out = loaded.held_out ? &*loaded.held_out : nullptr;
+    loaded.data.training =
+        read(sources.training, {.most_tokens = most_tokens_, .held_out = held_out}, data.prompts);
+    for (const EvaluationSources& set : sources.evaluation)
+      add_set(set.name,
+              read(set.sources, {.key = "eval_data", .most_tokens = most_tokens_},
+                   loaded.evaluated_prompts.emplace_back()),
+              loaded);
+    if (held_out != nullptr)
+      add_set(std::string(kHeldOutName),
+              read_as_one(kHeldOutName, sources.training,
+                          {.key = "val_set_size",
+                           .most_tokens = most_tokens_,
+                           .held_out = held_out,
+                           .takes_held_out = true},
+                          loaded.evaluated_prompts.emplace_back()),
+              loaded);
+    data.rewards = std::move(rewards_);
+    return loaded;
+  }
+
+ private:
+  static void add_set(const std::string& name, text::Dataset dataset, Loaded& loaded) {
+    loaded.evaluation.emplace_back(name, std::move(dataset));
+  }
+
+  // The documents of these prompts, which are looked at before the first answer is made.
+  text::Dataset taken(PromptDocuments documents, std::vector<RewardedPrompt>& prompts) const {
+    prompts = documents.take_prompts();
+    for (const RewardedPrompt& prompt : prompts) rewards_->check(prompt.record);
+    return documents.take();
+  }
+
+  text::Dataset read(const std::vector<text::RecordSource>& sources, const AskedPrompts& asked,
+                     std::vector<RewardedPrompt>& prompts) const {
+    PromptDocuments documents;
+    for (const text::RecordSource& source : sources)
+      documents.add(source.name, rewarded_prompts(recipe_, {source}, asked, tokenizer_));
+    return taken(std::move(documents), prompts);
+  }
+
+  text::Dataset read_as_one(std::string_view name, const std::vector<text::RecordSource>& sources,
+                            const AskedPrompts& asked, std::vector<RewardedPrompt>& prompts) const {
+    PromptDocuments documents;
+    documents.add(std::string(name), rewarded_prompts(recipe_, sources, asked, tokenizer_));
+    return taken(std::move(documents), prompts);
+  }
+
+  const formats::Recipe& recipe_;
+  const text::Tokenizer& tokenizer_;
+  std::unique_ptr<RewardFunctions> rewards_;
+  int64_t most_tokens_;
+};
 
 plan::JobDocuments documents_of(const Loaded& loaded, int64_t group) {
   plan::JobDocuments documents{.files = {}, .group = group};
@@ -198,13 +251,16 @@ void add_evaluation(const formats::Recipe& recipe, Loaded& loaded, const text::R
                     RunData& data) {
   std::vector<std::string> wanted;
   for (const auto& [name, dataset] : loaded.evaluation) wanted.push_back(name);
-  const std::vector<std::string> measures = evaluation_measures(recipe);
+  const std::vector<std::string> measures = evaluation_measures(
+      recipe, data.rewards ? data.rewards->names() : std::vector<std::string>());
   const std::vector<std::string> names =
       evaluation_names(wanted, std::vector<std::string_view>(measures.begin(), measures.end()));
   for (size_t i = 0; i < names.size(); ++i)
     data.evaluation.push_back(
         {.name = names[i],
          .source = std::make_unique<DataSource>(std::move(loaded.evaluation[i].second), rows)});
+  for (size_t i = 0; i < loaded.evaluated_prompts.size(); ++i)
+    data.evaluation[i].prompts = std::move(loaded.evaluated_prompts[i]);
 }
 
 // Reads the questions of each evaluation set.
@@ -253,6 +309,7 @@ std::vector<DataSource*> RunData::sources() const {
 int64_t RunData::host_bytes() const {
   int64_t bytes = 0;
   for (const DataSource* source : sources()) bytes += source->host_bytes();
+  for (const EvaluationSet& set : evaluation) bytes += bytes_of_prompts(set.prompts);
   return bytes + bytes_of_prompts(prompts);
 }
 
@@ -337,9 +394,10 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
                              std::max(reading, runtime::process_memory().resident_peak_bytes));
   RunData data;
   const bool makes_answers = methods::objective_of(recipe.objective).makes_answers;
+  if (makes_answers) recipe.require("rewards");
   Loaded loaded =
       makes_answers
-          ? load_prompts(recipe, sources, tokenizer.open(), data)
+          ? PromptLoader(recipe, tokenizer.open()).load(sources, data)
           : load_all(recipe, sources, [&]() -> const text::Tokenizer& { return tokenizer.open(); });
   const int64_t group = methods::objective_of(recipe.objective).group;
   std::vector<text::EpochPart> parts = epoch_parts(recipe, loaded.data.training, group);

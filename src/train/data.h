@@ -47,6 +47,8 @@ struct EvaluationSet {
   std::string name;  // in its metrics; other than those of the other sets (evaluation_names.h)
   std::unique_ptr<DataSource> source;
   std::vector<engine::Question> questions{};  // whose answers are generated (eval_generate)
+  // Of an objective that makes answers: each is a document of `source`, of the same number.
+  std::vector<RewardedPrompt> prompts{};
 };
 
 struct RunData {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
+#include "plan/spec/rollout_spec.h"
 #include "text/unicode/utf8.h"
 
 namespace snug::train {
@@ -29,19 +31,28 @@ std::string evaluation_key(std::string_view set, std::string_view measure) {
   return set.empty() ? fmt::format("eval_{}", measure) : fmt::format("eval_{}_{}", set, measure);
 }
 
+std::span<const std::string_view> measures_of_all(const methods::Objective& objective) {
+  static constexpr std::string_view kOfLosses[]{kLossMeasure, kPerplexityMeasure};
+  static constexpr std::string_view kOfRewards[]{plan::kRewardMetric};
+  if (objective.makes_answers) return kOfRewards;
+  return std::span(kOfLosses).first(objective.is_token_mean ? 2 : 1);
+}
+
 std::vector<std::string> evaluation_keys(std::span<const std::string> sets,
-                                         std::span<const std::string_view> measures,
-                                         bool has_perplexity) {
+                                         std::span<const std::string_view> of_all,
+                                         std::span<const std::string_view> measures) {
   std::vector<std::string> keys;
-  const auto add_loss = [&](std::string_view set) {
-    keys.push_back(evaluation_key(set, kLossMeasure));
-    if (has_perplexity) keys.push_back(evaluation_key(set, kPerplexityMeasure));
+  const auto add = [&](std::string_view set, std::span<const std::string_view> added) {
+    for (const std::string_view measure : added) {
+      std::string key = evaluation_key(set, measure);
+      if (std::ranges::find(keys, key) == keys.end()) keys.push_back(std::move(key));
+    }
   };
-  add_loss("");
+  add("", of_all);
   for (const std::string& set : sets) {
     const std::string_view name = sets.size() > 1 ? std::string_view(set) : "";
-    if (!name.empty()) add_loss(name);
-    for (const std::string_view measure : measures) keys.push_back(evaluation_key(name, measure));
+    add(name, of_all);
+    add(name, measures);
   }
   return keys;
 }

@@ -18,10 +18,11 @@
 #include "text/tokenizer/tokenizer.h"
 #include "train/answer_sample.h"
 #include "train/data.h"
+#include "train/evaluated_answers.h"
 
 namespace snug::train {
 
-class GeneratedAnswers {
+class GeneratedAnswers : public EvaluatedAnswers {
  public:
   // So many answers of each set are samples.
   static constexpr int64_t kSamples = 8;
@@ -31,20 +32,16 @@ class GeneratedAnswers {
                    const plan::TrainingSpec& spec, const text::Tokenizer& tokenizer,
                    runtime::Executor& executor);
 
-  // Asks all sets. What training has in memory that it shares with generation is gone afterwards,
-  // so that no step may be under way.
-  void run();
+  void run() override;
 
-  // What answers are judged by, as metrics name it.
-  const std::vector<std::string>& names() const { return names_; }
-  // These tell of the last run.
-  // Of a set, for each name: of all answers to its questions.
-  std::vector<double> figures(size_t set) const;
-  std::vector<AnswerSample> samples() const;
-  const engine::EngineTimes& times() const { return times_; }
+  const std::vector<std::string>& names() const override { return names_; }
+  std::vector<double> figures(size_t set) const override;
+  std::vector<AnswerSample> samples() const override;
+  const std::vector<std::string>& sample_names() const override { return names_; }
+  double seconds() const override { return times_.prefill_seconds + times_.decode_seconds; }
   // Says how long a decoding step took, in the mean of all sizes, next to that of the largest
-  // program at these rates.
-  void say_speed(const plan::Rates& rates) const;
+  // program.
+  void say_speed(const plan::Rates& rates) const override;
 
  private:
   std::span<const EvaluationSet> sets_;

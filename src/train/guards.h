@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "formats/recipe/guard_keys.h"
@@ -19,6 +21,8 @@ struct GuardRules {
   formats::GuardSet on{formats::Guard::not_finite};
   double max_loss_increase = 3;
   int64_t loss_increase_steps = 20;
+  double min_entropy = 0;  // in nats
+  double max_kl = 0;       // in nats a token; 0: any
 
   bool has(formats::Guard guard) const { return on.has(guard); }
 };
@@ -29,8 +33,10 @@ inline constexpr int kGuardExitCode = 4;
 // A loss or norm of 0 in the first step stops a run; later ones only in so many steps in a row,
 // since a batch of records that were learned by heart has such a loss.
 inline constexpr int64_t kZeroSteps = 10;
-// And so many generations of answers without one group that is not rewarded alike.
-inline constexpr int64_t kEqualGenerations = 20;
+// What is wrong with answers that a run learns from shows in each generation, and whether it stays
+// wrong only in many: so many in a row stop a run, and so many are told.
+inline constexpr int64_t kAnswersInARow = 20;
+inline constexpr int64_t kToldInARow = 5;
 // So many evaluations in a row that are worse than at the start; one, if it is the last.
 inline constexpr int64_t kWorseEvaluations = 2;
 // So many updates after the warm-up an adapter has to move.
@@ -41,8 +47,22 @@ inline constexpr int64_t kIdleUpdates = 3;
 std::optional<std::string> watch_step(const GuardRules& rules, const StepMetrics& metrics,
                                       runtime::RunHistory& history);
 
-// The same for an evaluation; `step` 0 is the one before the first step.
-std::optional<std::string> watch_evaluation(const GuardRules& rules, double loss, int64_t step,
+// What is said of a step that watch_step counted and did not find wrong: faults that would stop the
+// run if they went on.
+std::vector<std::string> warnings_of(const GuardRules& rules, const StepMetrics& metrics,
+                                     const runtime::RunHistory& history);
+
+// What an evaluation is judged by.
+struct EvaluationValue {
+  std::string_view name;
+  double value = 0;
+  bool is_greatest = false;  // the greatest is the best, not the least
+  double by_chance = 0;      // a difference of so much may be one of draws
+};
+
+// The same as watch_step for an evaluation; `step` 0 is the one before the first step.
+std::optional<std::string> watch_evaluation(const GuardRules& rules,
+                                            const EvaluationValue& evaluation, int64_t step,
                                             bool is_last, runtime::RunHistory& history);
 
 // What is wrong with an adapter of which every B is 0 after this step.

@@ -1,9 +1,12 @@
 #include "train/micro_batch.h"
 
 #include <algorithm>
+#include <string>
 
 #include "methods/objective.h"
+#include "program/ir/result_names.h"
 #include "program/ir/tensor_names.h"
+#include "program/kinds/loss/grpo.h"
 
 namespace snug::train {
 
@@ -19,6 +22,14 @@ void run_batch(runtime::Executor& executor, program::ProgramName program) {
   if (executor.job().objective.reference == methods::ReferenceModel::adapter_off)
     executor.run(program::ProgramName::reference);
   executor.run(program);
+}
+
+std::optional<double> read_dropout(runtime::Executor& executor) {
+  const std::string name = program::host_name(program::kDropoutMeasuresName);
+  if (!executor.has(name)) return std::nullopt;
+  executor.await_results();
+  const auto* const measures = executor.tensor(name).as<const float>();
+  return measures[program::kRewardedMeasureCount - 1];
 }
 
 void read_measures(runtime::Executor& executor, std::span<float> measures) {

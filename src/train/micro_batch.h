@@ -2,6 +2,7 @@
 // training and in evaluation alike.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "methods/step_inputs.h"
@@ -15,6 +16,10 @@ void set_inputs(runtime::Executor& executor, const methods::RowCounts& counts);
 
 // Runs the program of a micro-batch, after that of the model which it is compared with.
 void run_batch(runtime::Executor& executor, program::ProgramName program);
+
+// Awaits what the step measured of dropout: the mean over its tokens of the divergence, in nats, of
+// training from making the answers. Nothing where the job measures none.
+std::optional<double> read_dropout(runtime::Executor& executor);
 
 // Awaits what the program that ran measures next to the loss, and reads as many of the tensor
 // kMeasuresName as there is room for.

@@ -36,6 +36,7 @@
 #include "train/data.h"
 #include "train/data_sources.h"
 #include "train/document_steps.h"
+#include "train/evaluated_answers.h"
 #include "train/evaluation.h"
 #include "train/evaluation_names.h"
 #include "train/files_fingerprint.h"
@@ -47,6 +48,7 @@
 #include "train/resume.h"
 #include "train/resume_metrics.h"
 #include "train/rewards/answer_steps.h"
+#include "train/rewards/evaluated_rewards.h"
 #include "train/rewards/prompt_documents.h"
 #include "train/run_folder.h"
 #include "train/run_identity.h"
@@ -113,7 +115,8 @@ class Run {
     if (!parts.empty()) base::say("{}", parts);
     for (const EvaluationSet& set : data_.evaluation)
       for (const text::LoadedSource& source : set.source->dataset.sources)
-        base::say("{}", text::describe(source.audit, source.name));
+        base::say("{}", has_prompts ? describe_prompts(source)
+                                    : text::describe(source.audit, source.name));
     runtime::release_freed_memory();
     if (ranks_.is_first() && !has_prompts)
       base::say("{}", short_text(audit({recipe_, recipe_, model_, data_}, text::kQuickAudit)));
@@ -247,17 +250,19 @@ class Run {
   BestRule best_rule() const {
     std::vector<std::string> sets;
     for (const EvaluationSet& set : data_.evaluation) sets.push_back(set.name);
-    const std::vector<std::string> measures = evaluation_measures(recipe_);
+    const std::vector<std::string> measures = evaluation_measures(
+        recipe_, data_.rewards ? data_.rewards->names() : std::vector<std::string>());
     return best_rule_of(
-        recipe_,
-        evaluation_keys(sets, std::vector<std::string_view>(measures.begin(), measures.end()),
-                        methods::objective_of(recipe_.objective).is_token_mean));
+        recipe_, evaluation_keys(sets, measures_of_all(methods::objective_of(recipe_.objective)),
+                                 std::vector<std::string_view>(measures.begin(), measures.end())));
   }
 
   GuardRules guard_rules() const {
     return {.on = formats::guards_of(recipe_).both(methods::objective_of(recipe_.objective).guards),
             .max_loss_increase = recipe_.max_loss_increase,
-            .loss_increase_steps = recipe_.loss_increase_steps};
+            .loss_increase_steps = recipe_.loss_increase_steps,
+            .min_entropy = recipe_.min_entropy,
+            .max_kl = recipe_.max_kl};
   }
 
   // Before anything large is allocated: another run's checkpoint is refused, and so is a metric
@@ -348,10 +353,21 @@ class Run {
   int64_t steps_in(double said) const { return formats::steps_in(said, length_.steps); }
 
   // Of what an evaluation generated, some is shown.
-  void show_answers(const GeneratedAnswers& answers, int64_t step) {
+  void show_answers(const EvaluatedAnswers& answers, int64_t step) {
     if (!measured_.answers_seconds) answers.say_speed(planned_->rates);
-    measured_.answers_seconds = answers.times().prefill_seconds + answers.times().decode_seconds;
-    if (seen_) seen_->add_samples(step, answers.samples(), answers.names(), "eval/samples");
+    measured_.answers_seconds = answers.seconds();
+    if (seen_) seen_->add_samples(step, answers.samples(), answers.sample_names(), "eval/samples");
+  }
+
+  // Null where evaluations ask for none.
+  std::unique_ptr<EvaluatedAnswers> evaluated_answers() {
+    const plan::TrainingSpec& spec = planned_->spec;
+    if (data_.evaluation.empty() || !spec.generation) return nullptr;
+    if (spec.rollouts)
+      return std::make_unique<EvaluatedRewards>(data_.evaluation, recipe_, spec, *data_.tokenizer,
+                                                *data_.rewards, session_.executor(), ranks_);
+    return std::make_unique<GeneratedAnswers>(data_.evaluation, recipe_, spec, *data_.tokenizer,
+                                              session_.executor());
   }
 
   // What ended a run too early stands on its page too.
@@ -386,11 +402,7 @@ class Run {
 
   TrainerOutcome train(const StopSignal& signal) {
     std::optional<Evaluation> evaluation;
-    std::optional<GeneratedAnswers> answers;
-    if (planned_->spec.generation && !planned_->spec.rollouts) {
-      answers.emplace(data_.evaluation, recipe_, planned_->spec, *data_.tokenizer,
-                      session_.executor());
-    }
+    const std::unique_ptr<EvaluatedAnswers> answers = evaluated_answers();
     const TrainerOptions options{
         .total_steps = length_.steps,
         .end_row = length_.end_row,
@@ -417,10 +429,9 @@ class Run {
         .on_record = [this](std::string_view line) { seen_->follow(line); }};
     const std::unique_ptr<StepData> training = step_data();
     training->restore(state_.data);
-    if (answers)
-      evaluation.emplace(data_.evaluation, planned_->spec, session_.executor(), &ranks_, &*answers);
-    else if (!data_.evaluation.empty())
-      evaluation.emplace(data_.evaluation, planned_->spec, session_.executor(), &ranks_);
+    if (!data_.evaluation.empty())
+      evaluation.emplace(data_.evaluation, planned_->spec, session_.executor(), &ranks_,
+                         answers.get());
     const fs::path path = folder_.path / RunFolder::kMetrics;
     std::optional<formats::JsonLines> metrics;
     if (ranks_.is_first())

@@ -313,7 +313,9 @@ bool Trainer::read_loss_scale(runtime::TrainerState& state, StepMetrics& metrics
 }
 
 void Trainer::finish_step(runtime::TrainerState& state) {
-  const BegunStep begun = *begun_;
+  BegunStep begun = *begun_;
+  if (const auto dropout = read_dropout(executor_))
+    begun.measures.push_back({.name = "dropout/kl", .value = *dropout, .is_shown = true});
   StepMetrics metrics;
   metrics.step = begun.step;
   metrics.loss = executor_.result<float>(program::kLossName);
@@ -392,18 +394,23 @@ void Trainer::watch(const StepMetrics& metrics, runtime::TrainerState& state) co
                           kGuardExitCode);
   if (const auto what = watch_step(options_.guards, metrics, state.history))
     throw stopped_by_guard(*what, state.history);
+  if (progress_ == nullptr) return;
+  for (const std::string& warning : warnings_of(options_.guards, metrics, state.history))
+    progress_->note(warning);
 }
 
 void Trainer::evaluate(runtime::TrainerState& state) {
   evaluation_->run();
+  EvaluationValue judged = evaluation_->judged();
+  judged.value = agreed(judged.value);
   eval_loss_ = evaluation_->loss();
   if (options_.on_evaluation) options_.on_evaluation(state.step);
   record(evaluation_->json(state.step));
   if (progress_ != nullptr) progress_->note(evaluation_->text(state.step));
   if (state.step > 0 && state.step == first_step_) return;
   const bool is_last = state.step == options_.total_steps;
-  if (const auto what = watch_evaluation(options_.guards, agreed(evaluation_->loss()), state.step,
-                                         is_last, state.history))
+  if (const auto what =
+          watch_evaluation(options_.guards, judged, state.step, is_last, state.history))
     throw stopped_by_guard(*what, state.history);
   // As in transformers, the model that training began with is not ranked.
   if (state.step == 0) return;

@@ -66,7 +66,7 @@ struct TrainerOutcome {
   double median_step_seconds = 0;
   double mean_step_tokens = 0;  // of documents, in the steps of this process; 0: none
   double last_loss = 0;
-  std::optional<double> eval_loss;
+  std::optional<double> eval_loss;  // or what evaluations have in its place
 };
 
 class Trainer {

@@ -98,6 +98,8 @@ TEST(KeysOnResume, ThoseThatAreNotCompared) {
                                                      "guards",
                                                      "max_loss_increase",
                                                      "loss_increase_steps",
+                                                     "min_entropy",
+                                                     "max_kl",
                                                      "overwrite_output_dir",
                                                      "resume_from_checkpoint",
                                                      "save_steps",

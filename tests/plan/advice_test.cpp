@@ -104,6 +104,22 @@ TEST(Advice, NamesNoRowsThatTheDataRefuse) {
   EXPECT_LE(with_shorter_rows, refused);
 }
 
+// Shorter rows would leave prompts out of what is learned, so answers are made shorter.
+TEST(Advice, LeavesRoomForPrompts) {
+  const Words words{"model=smollm2-135m", "method=lora",     "objective=grpo",
+                    "rewards=exact",      "beta=0",          "per_device_train_batch_size=8",
+                    "max_length=8192",    "recompute=layer", "max_completion_length=7680"};
+  const PlannedCard card(*find_hardware("h100"), 450 << 20);
+  const std::string change = " " + judged(words, card).verdict.change;
+  const auto number = [&](const std::string& key) {
+    const size_t at = change.find(" " + key + "=");
+    return at == std::string::npos ? 0 : std::stoll(change.substr(at + key.size() + 2));
+  };
+  EXPECT_GT(number("max_length"), 0) << change;
+  EXPECT_EQ(number("max_length") - number("max_completion_length"), 8192 - 7680) << change;
+  expect_change_fits(words, card);
+}
+
 TEST(Advice, TakesBackWhatTheRecipeSaysAgainstIt) {
   const PlannedCard small(*find_hardware("rtx-3090"), 12'000'000'000);
   Words words{"model=llama-3.1-8b", "load_in_4bit=false", "method=lora", "max_length=4096",

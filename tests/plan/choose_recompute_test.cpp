@@ -220,12 +220,13 @@ TEST(ChooseRecompute, IsTakenAsAnotherChose) {
 TEST(ChooseRecompute, TextOfAChoiceHoldsAllOfIt) {
   const Chosen chosen{
       passes::RecomputeModes({passes::RecomputeMode::layer, passes::RecomputeMode::keep_all}), true,
-      65536, true, 12};
+      65536, true, true, 12};
   const Chosen again = chosen_from_text(chosen_text(chosen));
   EXPECT_EQ(again.recompute.layers(), chosen.recompute.layers());
   EXPECT_TRUE(again.activation_offloading);
   EXPECT_EQ(again.window_bytes, 65536);
   EXPECT_TRUE(again.update_on_host);
+  EXPECT_TRUE(again.gathers_once);
   EXPECT_EQ(again.nothing_again_bytes, 12);
 }
 

@@ -1,6 +1,7 @@
 // Whole runs that make answers, have them rewarded and learn from them.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -122,13 +123,37 @@ TEST_F(AnswerRuns, OldLogProbabilitiesAreTheSameFromBoth) {
   EXPECT_FALSE(one[1].contains("reward")) << "no answers were made for the second update";
 }
 
+// Answers are made without it. A new adapter adds 0 and has nothing to drop, and where hardly
+// anything is dropped, the model that learns is the one that made the answers.
+TEST_F(AnswerRuns, DropoutIsOfTrainingAloneAndMeasured) {
+  run("none", "max_steps=3");
+  EXPECT_FALSE(metrics("none").front().contains("dropout/kl"));
+  run("hardly", "max_steps=3 lora_dropout=1e-6 gradient_accumulation_steps=2");
+  for (const Json& line : metrics("hardly"))
+    EXPECT_LT(std::abs(line["dropout/kl"].get<double>()), 1e-6);
+  run("half", "max_steps=3 lora_dropout=0.5");
+  const std::vector<Json> half = metrics("half");
+  EXPECT_LT(std::abs(half[0]["dropout/kl"].get<double>()), 1e-6);
+  EXPECT_EQ(half[0]["reward"], metrics("none")[0]["reward"]);
+  for (size_t i = 1; i < 3; ++i) {
+    EXPECT_GT(half[i]["dropout/kl"], 1e-5);
+    EXPECT_LT(half[i]["dropout/kl"], 1);
+    EXPECT_EQ(half[i]["clip_ratio/region_mean"], 0)
+        << "with one update the ratio is 1 all the same";
+  }
+  // With more of them it has the dropout in it, against answers that were made without.
+  run("more", std::string("max_steps=4 lora_dropout=0.5 old_logprobs=recompute") + kFourUpdates);
+  EXPECT_LT(metrics("more")[0]["sampling/sampling_logp_difference/max"], 1e-5);
+}
+
 // Rewards, draws and what is left to learn of a generation are as if nothing had happened.
 TEST_F(AnswerRuns, GoOnWithTheSameBitsWithinAGeneration) {
-  run("whole", std::string("max_steps=7 beta=0.05") + kFourUpdates);
+  const std::string job = std::string("beta=0.05 lora_dropout=0.1") + kFourUpdates;
+  run("whole", "max_steps=7 " + job);
   for (const int step : {1, 2, 4, 6}) {
     const std::string name = "part" + std::to_string(step);
-    run(name, "beta=0.05 max_steps=" + std::to_string(step) + kFourUpdates);
-    run(name, std::string("max_steps=7 beta=0.05 resume_from_checkpoint=auto") + kFourUpdates);
+    run(name, "max_steps=" + std::to_string(step) + " " + job);
+    run(name, "max_steps=7 resume_from_checkpoint=auto " + job);
     EXPECT_EQ(adapter(name), adapter("whole")) << step;
     ASSERT_EQ(metrics(name).size(), 7);
     EXPECT_EQ(metrics(name).back()["loss"], metrics("whole").back()["loss"]);
@@ -165,6 +190,96 @@ TEST_F(AnswerRuns, AnswersThatDidNotEndCanBeLeftOut) {
   EXPECT_EQ(masked["grad_norm"], 0);
 }
 
+// All prompts in their order, by the same draws: what step 1 learns from is what step 0 evaluates.
+TEST_F(AnswerRuns, EvaluationsAnswerAsTrainingDoes) {
+  const std::string job = "max_steps=4 shuffle=false per_device_train_batch_size=16";
+  const std::string data = " eval_data=" + path("data.jsonl").string();
+  run("with", job + data + " eval_steps=2 eval_on_start=true");
+  const std::vector<Json> found = metrics("with");
+  ASSERT_EQ(found.size(), 7) << "four steps, and evaluations at 0, 2 and 4";
+  int64_t compared = 0;
+  for (const auto& [key, value] : found[0].items()) {
+    if (key == "step" || key == "eval_reward_stderr") continue;
+    ASSERT_TRUE(key.starts_with("eval_") && found[1].contains(key.substr(5))) << key;
+    EXPECT_EQ(value, found[1][key.substr(5)]) << key;
+    ++compared;
+  }
+  EXPECT_EQ(compared, 13) << found[0];
+  EXPECT_GT(found[0]["eval_reward_stderr"], 0);
+  EXPECT_NE(found[3]["eval_reward"], found[0]["eval_reward"]);
+  EXPECT_NE(said_.text().find("step 0 eval_reward"), std::string::npos);
+  // Training is the same to the bit, and the plan knows what is done.
+  run("without", job);
+  EXPECT_EQ(adapter("with"), adapter("without"));
+  const Json planned = json("with/plan.json");
+  EXPECT_EQ(json("with/measured.json")["device"]["peak_bytes"], planned["device"]["peak_bytes"]);
+  EXPECT_NEAR(planned["evaluation"]["answers_seconds"].get<double>(),
+              planned["rollouts"]["seconds"].get<double>(), 1e-9);
+  EXPECT_GT(json("with/measured.json")["evaluation"]["answers_seconds"], 0);
+}
+
+// One prompt is longer than all that are learned from, and one set is in need of two generations.
+TEST_F(AnswerRuns, SetsAreEvaluatedByThemselves) {
+  folder_.write("long.jsonl",
+                "{\"prompt\": \"Name the longest of them, and all that flow into it.\"}\n");
+  folder_.write("sets.yaml", "eval_data:\n  one: " + path("long.jsonl").string() +
+                                 "\n  all: " + path("data.jsonl").string() + "\n");
+  formats::Recipe sets = recipe("sets",
+                                "max_steps=3 eval_steps=1 save_steps=1 save_total_limit=3 "
+                                "load_best_model_at_end=true eval_data=" +
+                                    path("long.jsonl").string());
+  sets.eval_data = formats::load_recipe(path("sets.yaml").string(), {}).eval_data;
+  ASSERT_EQ(train(sets), 0);
+  double best = 0;
+  std::string best_step;
+  for (const Json& line : metrics("sets")) {
+    if (!line.contains("eval_reward")) continue;
+    const double one = line["eval_one_reward"];
+    const double all = line["eval_all_reward"];
+    EXPECT_NEAR(line["eval_reward"].get<double>(), (one + 4 * all) / 5, 1e-12) << "of five prompts";
+    EXPECT_TRUE(line.contains("eval_all_rewards/length/mean")) << line;
+    EXPECT_FALSE(line.contains("eval_loss") || line.contains("eval_one_reward_stderr"));
+    if (line["eval_reward"] > best) {
+      best = line["eval_reward"];
+      best_step = std::to_string(line["step"].get<int64_t>());
+    }
+  }
+  EXPECT_EQ(adapter("sets"), base::read_text_file(path("sets/checkpoint-" + best_step) /
+                                                  "adapter_model.safetensors"))
+      << "the greatest reward is the best";
+  const Json planned = json("sets/plan.json");
+  EXPECT_EQ(json("sets/measured.json")["device"]["peak_bytes"], planned["device"]["peak_bytes"]);
+  EXPECT_EQ(planned["rollouts"]["prompt_tokens"], 25);
+}
+
+// Within a generation, too.
+TEST_F(AnswerRuns, ARunThatGoesOnEvaluatesAlike) {
+  const std::string job = std::string(" val_set_size=2 eval_steps=1") + kFourUpdates;
+  run("whole", "max_steps=3" + job);
+  run("part", "max_steps=2" + job);
+  run("part", "max_steps=3 resume_from_checkpoint=auto" + job);
+  const auto evaluations = [&](const std::string& name) {
+    std::vector<Json> all = metrics(name);
+    std::erase_if(all, [](const Json& line) { return !line.contains("eval_reward"); });
+    return all;
+  };
+  EXPECT_EQ(evaluations("part"), evaluations("whole"));
+  EXPECT_EQ(evaluations("whole").size(), 3);
+  EXPECT_EQ(adapter("part"), adapter("whole"));
+  EXPECT_EQ(json("whole/measured.json")["data"][1]["records"], 2);
+}
+
+// No entropy is above the bound, and the model moves from where it began with the second update on.
+TEST_F(AnswerRuns, GuardsSayWhatIsWrongAndThenStop) {
+  const std::string error = failure_of("max_steps=21 min_entropy=100 max_kl=1e-12 beta=0.001");
+  EXPECT_TRUE(error.starts_with("step 20: the entropy of the answers' tokens was below")) << error;
+  const std::string said = said_.text();
+  EXPECT_NE(said.find("warning: step 5: the entropy"), std::string::npos) << said;
+  EXPECT_NE(said.find("warning: step 6: the model was further than max_kl=1e-12"),
+            std::string::npos);
+  EXPECT_EQ(metrics("refused").size(), 19);
+}
+
 // As many as the share says, of each micro-batch, or a few more.
 TEST_F(AnswerRuns, OnlyTokensOfDoubtCanBeLearned) {
   run("some", "max_steps=2 top_entropy_quantile=0.25");
@@ -191,19 +306,24 @@ TEST_F(AnswerRuns, RefusalsSayWhatToDo) {
       {"temperature=0", "all answers to a prompt would be the same"},
       {"max_length=8", "leaves none for a prompt"},
       {"max_completion_length=256", "leaves no token for a prompt"},
-      {"lora_dropout=0.1", "set lora_dropout=0"},
       {"method=full beta=0.1", "leave beta out"},
       {"top_entropy_quantile=0.2 beta=0.1", "leave one of them out"},
       {"delta=1.1", "above 1 + epsilon_high"},
       {"max_new_tokens=5", "max_completion_length"},
-      {"val_set_size=0.5", "snug evaluate asks the trained model"},
+      {"val_set_size=0.5 eval_generate=2", "each evaluation asks all of it"},
+      {"eval_metrics=number", "evaluations take rewards"},
+      {"val_set_size=2 load_best_model_at_end=true metric_for_best_model=loss",
+       "they give eval_reward, eval_rewards/length/mean"},
       {"max_segments=4", "leave it out"},
       {"train_on_prompt=true", "all that the model answers is learned"},
       {"truncation=keep_end", "prompts that are too long are left out"},
       {"devices=2 per_device_train_batch_size=3",
        "per_device_train_batch_size=3 x gradient_accumulation_steps=1 x 2 devices"},
       {"objective=dpo", "is for models with an encoder"},
-      {"optim_in_backward=true max_grad_norm=0", "leave it out"}};
+      {"optim_in_backward=true max_grad_norm=0", "leave it out"},
+      {"max_kl=0.1", "give a small beta"},
+      {"max_kl=0.1 beta=0.1 guards=no_high_kl", "which guards leaves out"},
+      {"guards=high_kl,not_finite", "give max_kl too"}};
   for (const auto& [words, said] : cases)
     EXPECT_NE(failure_of(words).find(said), std::string::npos)
         << words << ": " << failure_of(words);

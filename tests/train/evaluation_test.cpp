@@ -207,7 +207,7 @@ TEST(EvaluationSets, HaveTheKeysThatAreTold) {
     Names keys;
     for (const EvaluationMetric& metric : sets.metrics()) keys.push_back(metric.key);
     const std::vector<std::string_view> measures{"accuracy"};
-    EXPECT_EQ(keys, evaluation_keys(names, measures, true));
+    EXPECT_EQ(keys, evaluation_keys(names, measures_of_all(methods::kNextToken), measures));
   }
 }
 

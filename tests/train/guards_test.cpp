@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "../base/temporary_folder.h"
 #include "methods/objective.h"
@@ -43,22 +45,72 @@ GuardRules all_but(Guard guard) {
 
 const GuardRules kAll{.on = formats::kAllGuards};
 
-// Steps between generations do not count, and one group that differs begins anew.
-TEST(Guards, RewardsThatAreAllEqual) {
-  const auto stop_of_shares = [](const GuardRules& rules, double share_at_ten) {
-    runtime::RunHistory history;
-    for (int64_t step = 1; step <= 60; ++step) {
-      const NamedMeasure share{"frac_reward_zero_std", step == 19 ? share_at_ten : 1.0};
-      const auto measures = std::span(&share, step % 2 == 1 ? 1 : 0);
-      const StepMetrics metrics{.step = step, .loss = 0.1, .grad_norm = 1, .of_data = measures};
-      if (const auto what = watch_step(rules, metrics, history)) return Stop{step, *what};
+// A measure of answers that is bad in every second step, in which answers are made, except at step
+// 19, where it is `good`.
+struct AnswerCase {
+  Guard guard;
+  std::string name;
+  double bad;
+  double good;
+  std::string advice;
+};
+
+struct AnswerStop {
+  Stop stop;
+  std::vector<std::string> warnings;
+  bool was_sound = true;  // before the stop
+};
+
+AnswerStop stop_of_answers(const GuardRules& rules, const AnswerCase& measured, bool stays_bad) {
+  runtime::RunHistory history;
+  AnswerStop found;
+  for (int64_t step = 1; step <= 60; ++step) {
+    const NamedMeasure share{measured.name,
+                             step == 19 && !stays_bad ? measured.good : measured.bad};
+    const auto measures = std::span(&share, step % 2 == 1 ? 1 : 0);
+    const StepMetrics metrics{.step = step, .loss = 0.1, .grad_norm = 1, .of_data = measures};
+    if (const auto what = watch_step(rules, metrics, history)) {
+      found.stop = {step, *what};
+      return found;
     }
-    return Stop{};
-  };
-  EXPECT_EQ(stop_of_shares(kAll, 1.0).step, 2 * kEqualGenerations - 1);
-  EXPECT_EQ(stop_of_shares(kAll, 0.5).step, 19 + 2 * kEqualGenerations);
-  EXPECT_TRUE(contains(stop_of_shares(kAll, 1.0).why, "max_resamples"));
-  EXPECT_EQ(stop_of_shares(all_but(Guard::equal_rewards), 1.0).step, 0);
+    found.was_sound = is_sound(history);
+    for (std::string& warning : warnings_of(rules, metrics, history))
+      found.warnings.push_back(std::move(warning));
+  }
+  return found;
+}
+
+// Steps between generations do not count, and a good one begins anew.
+TEST(Guards, AnswersThatStayBad) {
+  const GuardRules rules{.on = formats::kAllGuards, .min_entropy = 0.25, .max_kl = 2};
+  for (const AnswerCase& measured :
+       {AnswerCase{Guard::equal_rewards, "frac_reward_zero_std", 1, 0.5, "max_resamples"},
+        AnswerCase{Guard::cut_answers, "completions/clipped_ratio", 1, 0.99, "soft_overlong"},
+        AnswerCase{Guard::low_entropy, "entropy", 0.24, 0.25, "below min_entropy=0.25"},
+        AnswerCase{Guard::high_kl, "kl", 2.5, 2, "its kl is 2.5"}}) {
+    SCOPED_TRACE(measured.name);
+    const AnswerStop stays = stop_of_answers(rules, measured, true);
+    EXPECT_EQ(stays.stop.step, 2 * kAnswersInARow - 1);
+    EXPECT_TRUE(contains(stays.stop.why, measured.advice)) << stays.stop.why;
+    EXPECT_TRUE(
+        contains(stays.stop.why, "guards=no_" + std::string(base::word_of(measured.guard))));
+    EXPECT_EQ(stays.was_sound, measured.guard == Guard::equal_rewards)
+        << "a model that learned nothing is as sound as before";
+    ASSERT_EQ(stays.warnings.size(), 1);
+    EXPECT_TRUE(contains(stays.warnings[0], "warning: step 9: ")) << stays.warnings[0];
+    EXPECT_TRUE(contains(stays.warnings[0], "With 20 in a row the run stops"));
+    const AnswerStop once_good = stop_of_answers(rules, measured, false);
+    EXPECT_EQ(once_good.stop.step, 19 + 2 * kAnswersInARow);
+    EXPECT_EQ(once_good.warnings.size(), 2);
+    GuardRules without = rules;
+    without.on.set(measured.guard, false);
+    const AnswerStop off = stop_of_answers(without, measured, true);
+    EXPECT_EQ(off.stop.step, 0);
+    EXPECT_TRUE(off.warnings.empty() && off.was_sound);
+  }
+  // Without bounds any entropy and any distance will do.
+  for (const char* name : {"entropy", "kl"})
+    EXPECT_EQ(stop_of_answers(kAll, {Guard::high_kl, name, 1e9, 0, ""}, true).stop.step, 0);
 }
 
 TEST(Guards, ALossOfZero) {
@@ -114,7 +166,8 @@ TEST(Guards, AnEvaluationThatIsWorseThanAtTheStart) {
                           size_t last = 99) -> int64_t {
     runtime::RunHistory history;
     for (size_t i = 0; i < losses.size(); ++i)
-      if (watch_evaluation(rules, losses[i], static_cast<int64_t>(10 * i), i == last, history))
+      if (watch_evaluation(rules, {"loss", losses[i]}, static_cast<int64_t>(10 * i), i == last,
+                           history))
         return static_cast<int64_t>(10 * i);
     return 0;
   };
@@ -127,7 +180,25 @@ TEST(Guards, AnEvaluationThatIsWorseThanAtTheStart) {
   // Nobody knows what it was at the start.
   runtime::RunHistory history;
   for (int64_t step = 1; step < 9; ++step)
-    EXPECT_FALSE(watch_evaluation(kAll, static_cast<double>(step), step, step == 8, history));
+    EXPECT_FALSE(
+        watch_evaluation(kAll, {"loss", static_cast<double>(step)}, step, step == 8, history));
+}
+
+// Of rewards the greatest is the best, and draws may make a small difference.
+TEST(Guards, AnEvaluationOfRewardsThatAreLessThanAtTheStart) {
+  const auto is_stopped = [](const std::vector<double>& rewards) {
+    runtime::RunHistory history;
+    std::optional<std::string> why;
+    for (size_t i = 0; i < rewards.size() && !why; ++i)
+      why = watch_evaluation(
+          kAll, {.name = "reward", .value = rewards[i], .is_greatest = true, .by_chance = 0.25},
+          static_cast<int64_t>(i), false, history);
+    EXPECT_TRUE(!why || contains(*why, "the reward of the evaluation is")) << *why;
+    return why.has_value();
+  };
+  EXPECT_FALSE(is_stopped({1, 0.75, 0.75, 0.75}));
+  EXPECT_FALSE(is_stopped({1, 0.5, 2, 0.5, 9, 9}));
+  EXPECT_TRUE(is_stopped({1, 0.7, 0.7}));
 }
 
 TEST(Guards, SayWhereToGoOnFrom) {
@@ -153,7 +224,8 @@ TEST(Guards, AreNamedByTheRecipe) {
     return text;
   };
   const std::string all =
-      "not_finite zero_loss zero_norm idle_adapter loss_increase worse_evaluation equal_rewards ";
+      "not_finite zero_loss zero_norm idle_adapter loss_increase worse_evaluation equal_rewards "
+      "cut_answers low_entropy high_kl ";
   EXPECT_EQ(names(""), all);
   EXPECT_EQ(names("guards: true"), all);
   EXPECT_EQ(names("guards: none"), "");
@@ -161,9 +233,11 @@ TEST(Guards, AreNamedByTheRecipe) {
   EXPECT_EQ(names("guards: []"), "");
   EXPECT_EQ(names("guards: not_finite"), "not_finite ");
   EXPECT_EQ(names("guards: [all, no_zero_norm]"),
-            "not_finite zero_loss idle_adapter loss_increase worse_evaluation equal_rewards ");
+            "not_finite zero_loss idle_adapter loss_increase worse_evaluation equal_rewards "
+            "cut_answers low_entropy high_kl ");
   EXPECT_EQ(names("guards: [no_zero_norm, no_zero_loss, no_idle_adapter]"),
-            "not_finite loss_increase worse_evaluation equal_rewards ");
+            "not_finite loss_increase worse_evaluation equal_rewards cut_answers low_entropy "
+            "high_kl ");
 }
 
 // Every objective says which are faults of it.

@@ -32,7 +32,7 @@ class RewardedPrompts : public ::testing::Test {
     const std::string file = folder_.write(name, text).string();
     return rewarded_prompts(recipe_,
                             {{.name = name, .files = {file}, .options = options_, .limit = limit_}},
-                            most, tokenizer_);
+                            {.most_tokens = most}, tokenizer_);
   }
   RewardedPrompt alone(const std::string& record) {
     std::vector<RewardedPrompt> prompts = read(record);

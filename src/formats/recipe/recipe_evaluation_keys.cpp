@@ -54,7 +54,7 @@ void add_evaluation_keys(KeyTable& table) {
           "what of an evaluation says which is the best, with or without eval_ before it: loss, "
           "perplexity, one that the objective measures, a score of answers (eval_generate), or of "
           "several sets NAME_loss")
-      .computed("loss, where the best checkpoint or an early end is asked for");
+      .computed("loss, of grpo reward, where the best checkpoint or an early end is asked for");
   table
       .add<&Recipe::greater_is_better>("greater_is_better", "auto",
                                        "whether the best has the greatest value; auto: of what "
@@ -80,9 +80,8 @@ void add_evaluation_keys(KeyTable& table) {
       .add<&Recipe::guards>(
           "guards", "all",
           "what stops a run that has gone wrong: all, none, or a list of not_finite, zero_loss, "
-          "zero_norm, idle_adapter, loss_increase, worse_evaluation, equal_rewards; no_zero_loss "
-          "is all others "
-          "(docs/running.md)")
+          "zero_norm, idle_adapter, loss_increase, worse_evaluation, equal_rewards, cut_answers, "
+          "low_entropy, high_kl; no_zero_loss is all others (docs/running.md)")
       .translations({{"true", "all"}, {"false", "none"}})
       .empty_list("none");
   table
@@ -96,6 +95,18 @@ void add_evaluation_keys(KeyTable& table) {
                                          "for so many steps in a row; the best is that "
                                          "of a mean over about as many")
       .range({.least = 1, .most = kMaxCount});
+  table
+      .add<&Recipe::min_entropy>(
+          "min_entropy", "0.001",
+          "grpo: guard low_entropy: the least entropy, in nats, that the answers' tokens have in "
+          "the mean; 0: any")
+      .range({.least = 0, .most = kMaxFloat});
+  table
+      .add<&Recipe::max_kl>("max_kl", "0",
+                            "grpo: guard high_kl: how far the model may be from the one that "
+                            "training began with, in nats a token, which beta measures; 0: as far "
+                            "as it goes")
+      .range({.least = 0, .most = kMaxFloat});
 }
 
 }  // namespace snug::formats

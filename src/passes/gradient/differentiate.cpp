@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "program/ir/inputs.h"
+#include "program/ir/result_names.h"
 #include "program/ir/tape.h"
 #include "program/ir/tensor_names.h"
 #include "program/kinds/elementwise/elementwise.h"
@@ -51,7 +52,7 @@ class Differentiator final : public Tape {
     if (options_.accumulate) {
       SNUG_CHECK(result_.find(kLossName) != kNone, "no tensor named {} in {}", kLossName,
                  result_.name);
-      for (const std::string_view name : {kLossName, kRouterLossName, kMeasuresName})
+      for (const std::string_view name : kResultNames)
         if (const TensorId id = result_.find(name); id != kNone) accumulate_result(id);
     }
     phase_ = Phase::backward;

@@ -9,8 +9,7 @@
 #include "passes/lowering/lower.h"
 #include "program/ir/operands.h"
 #include "program/ir/program_name.h"
-#include "program/kinds/kinds.h"
-#include "program/kinds/transfer/collective.h"
+#include "program/kinds/kind.h"
 
 namespace snug::passes {
 
@@ -18,11 +17,12 @@ using namespace program;  // NOLINT: passes speak the program's words throughout
 
 namespace {
 
-// What is gathered of tensors that outlast the program.
+// Whether ranks exchange parts of tensors that outlast the program: without a backward pass these
+// are weights, which become whole.
 bool gathers_weights(const Program& program, const Operation& operation) {
-  const auto* gather = operation.attributes.get_if<AllGather>();
-  return gather != nullptr && !gather->in_place &&
-         std::ranges::all_of(operation.reads, [&](TensorId shard) {
+  const Traits traits = traits_of(operation);
+  return traits.category == Category::collective && traits.copying == Copying::begins &&
+         !operation.reads.empty() && std::ranges::all_of(operation.reads, [&](TensorId shard) {
            return program.tensor(shard).lifetime == Lifetime::run;
          });
 }
@@ -61,7 +61,7 @@ class Gathered {
   // Whether the operation gathers weights, or awaits them.
   bool is_theirs(const Program& program, const Operation& operation) const {
     if (gathers_weights(program, operation)) return true;
-    return operation.kind() == Kind::await && !operation.updates.empty() &&
+    return ends_copy(operation) && !operation.updates.empty() &&
            std::ranges::all_of(operation.updates,
                                [&](TensorId id) { return wholes_.contains(id); });
   }
@@ -97,7 +97,7 @@ Program kept_gathers(Program program) {
   std::vector<Operation> operations;
   for (Operation& operation : program.operations) {
     if (!gathered.is_theirs(program, operation)) continue;
-    const bool awaits = operation.kind() == Kind::await;
+    const bool awaits = ends_copy(operation);
     leave_out(gathered, operation.reads, awaits ? operation.updates : operation.writes);
     if (!operation.reads.empty()) operations.push_back(std::move(operation));
   }

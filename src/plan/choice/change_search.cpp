@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "formats/recipe/method_keys.h"
 #include "methods/method.h"
+#include "methods/objective.h"
 #include "methods/optimizer.h"
 #include "models/families/families.h"
 #include "models/weights.h"
@@ -20,6 +21,7 @@
 #include "plan/job/layer_growth.h"
 #include "plan/job/rank_grid.h"
 #include "plan/spec/objective_spec.h"
+#include "plan/spec/rollout_spec.h"
 #include "plan/spec/spec.h"
 #include "plan/time/calibration_file.h"
 #include "program/work/target.h"
@@ -129,11 +131,23 @@ Change ChangeSearch::change_of(const Candidate& candidate) {
           candidate.leaves_open, candidate.seconds_per_token};
 }
 
+int64_t ChangeSearch::kept_tokens() const {
+  return methods::objective_of(recipe_.objective).makes_answers ? most_prompt_tokens(recipe_) : 0;
+}
+
+Overrides ChangeSearch::of_length(int64_t length) const {
+  Overrides overrides{{"max_length", std::to_string(length)}};
+  if (const int64_t kept = kept_tokens(); kept > 0)
+    overrides.emplace_back("max_completion_length", std::to_string(length - kept));
+  return overrides;
+}
+
 std::vector<int64_t> ChangeSearch::halvings(int64_t from, int64_t least) const {
+  const int64_t kept = kept_tokens();
   std::vector<int64_t> lengths;
-  for (int64_t length = from; length >= std::max(least, kShortestRow); length /= 2) {
-    if (!takes_length(length)) break;
-    lengths.push_back(length);
+  for (int64_t rest = from; rest >= std::max(least, kShortestRow); rest /= 2) {
+    if (!takes_length(kept + rest)) break;
+    lengths.push_back(kept + rest);
   }
   return lengths;
 }
@@ -141,7 +155,7 @@ std::vector<int64_t> ChangeSearch::halvings(int64_t from, int64_t least) const {
 // The data refuse rows that would cut away an answer, and then they refuse all shorter rows too.
 bool ChangeSearch::takes_length(int64_t length) const {
   try {
-    (void)spec_of({{"max_length", std::to_string(length)}});
+    (void)spec_of(of_length(length));
     return true;
   } catch (const base::UserError&) {
     return false;
@@ -195,7 +209,7 @@ std::vector<Overrides> ChangeSearch::smaller_adapters() const {
   return variants;
 }
 
-// Fewer answers of an evaluation side by side are the same answers.
+// Fewer answers side by side are the same answers.
 std::vector<Overrides> ChangeSearch::fewer_answers() const {
   std::vector<Overrides> variants{Overrides{}};
   const auto generation = spec_of({}).generation;
@@ -212,7 +226,8 @@ std::vector<Method> ChangeSearch::adapter_methods() const {
 }
 
 std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {
-  const int64_t length = recipe_.max_length;
+  const int64_t whole = recipe_.max_length;
+  const int64_t length = whole - kept_tokens();
   const int64_t floor = std::min(kShortRow, length / 4);
   const std::vector<Overrides> other_types = numerics();
   std::vector<Overrides> unchanged_or_types{Overrides{}};
@@ -230,13 +245,13 @@ std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {
 
   // A LoRA adapter on 4-bit weights learns nearly the same as one on 16-bit weights, so it is tried
   // before shorter rows. Full training is changed to an adapter only when shorter rows do not help.
-  std::vector<Stage> stages{{fewer_answers(), {length}}, {other_types, {length}}};
+  std::vector<Stage> stages{{fewer_answers(), {whole}}, {other_types, {whole}}};
   const bool is_full = methods::method_of(recipe_.method).trains_weights;
   if (is_full) {
     stages.push_back({unchanged_or_types, halvings(length / 2, floor)});
     stages.push_back({other_methods, halvings(length, floor)});
   } else {
-    stages.push_back({other_methods, {length}});
+    stages.push_back({other_methods, {whole}});
     stages.push_back({all, halvings(length / 2, floor)});
   }
   std::vector<Overrides> smaller;
@@ -253,9 +268,8 @@ ChangeSearch::Candidate* ChangeSearch::longest(const Stage& stage, const Budget&
   if (stage.variants.empty()) return nullptr;
   const auto changed = [&](size_t length, size_t variant) {
     Overrides overrides = stage.variants[variant];
-    if (stage.lengths[length] != recipe_.max_length)
-      overrides.emplace_back("max_length", std::to_string(stage.lengths[length]));
-    return overrides;
+    if (stage.lengths[length] == recipe_.max_length) return overrides;
+    return joined(std::move(overrides), of_length(stage.lengths[length]));
   };
   const size_t last = stage.variants.size() - 1;
   const size_t length = first_fitting(stage.lengths.size(),

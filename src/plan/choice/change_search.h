@@ -98,10 +98,16 @@ class ChangeSearch : public Changes {
   // Whether all weights train in bf16 with gradients in f32.
   bool has_wide_gradients() const;
   std::vector<Overrides> smaller_adapters() const;
-  // As the recipe, then with a smaller and smaller batch of answers that evaluations generate.
+  // As the recipe, then with a smaller and smaller batch of answers side by side.
   std::vector<Overrides> fewer_answers() const;
   // Adapter methods that take less memory than the recipe's method, in descending order.
   std::vector<formats::Method> adapter_methods() const;
+  // The tokens of a row that stay whatever its length: the room for prompts, of an objective that
+  // makes answers, since those for which there is none are left out. 0 of others.
+  int64_t kept_tokens() const;
+  // A row of this length.
+  Overrides of_length(int64_t length) const;
+  // Lengths without what is kept, from `from` down to `least`.
   std::vector<int64_t> halvings(int64_t from, int64_t least) const;
   bool takes_length(int64_t length) const;
 

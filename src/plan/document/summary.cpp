@@ -90,6 +90,18 @@ std::string pass_text(const PassFigures& pass, const PlanDocument& document) {
                      *pass.runs, *pass.runs == 1 ? "" : "s", run);
 }
 
+// What programs run over, then answers.
+std::string evaluation_text(const PlanDocument& document) {
+  const PassFigures& pass = *document.evaluation;
+  const std::string answers = readable_seconds(pass.first_seconds);
+  if (pass.runs == 0)
+    return fmt::format("at most {} ({}) of generated answers, whose rewards come on top", answers,
+                       basis_text(document.step_basis));
+  return pass_text(pass, document) +
+         (pass.first_seconds > 0 ? fmt::format(", and at most {} of generated answers", answers)
+                                 : "");
+}
+
 // The times of a run besides its steps.
 std::string other_times_text(const PlanDocument& document) {
   std::string text =
@@ -99,12 +111,7 @@ std::string other_times_text(const PlanDocument& document) {
     text += fmt::format("\n  reference    {}, before the first step",
                         pass_text(*document.reference, document));
   if (document.evaluation)
-    text +=
-        fmt::format("\n  evaluation   {}{}, each time", pass_text(*document.evaluation, document),
-                    document.evaluation->first_seconds > 0
-                        ? fmt::format(", and at most {} of generated answers",
-                                      readable_seconds(document.evaluation->first_seconds))
-                        : "");
+    text += fmt::format("\n  evaluation   {}, each time", evaluation_text(document));
   if (document.save_seconds > 0)
     text +=
         fmt::format("\n  saving       {} for a checkpoint, at the rate of files ({})",
@@ -144,7 +151,7 @@ std::string host_activities_text(const RankFigures& ranks, const PlanDocument& d
 std::string peak_stage_text(const PlanDocument& document) {
   using program::ProgramName;
   const auto peak = program::program_key(document.device.report.peak_program);
-  if (!peak || !document.evaluation) return "";
+  if (!peak || !document.evaluation || document.rollouts) return "";
   if (peak->name != ProgramName::prefill && peak->name != ProgramName::decode) return "";
   return "\n    that is where evaluations generate answers, and no step of training; a smaller "
          "batch or max_new_tokens lowers it";

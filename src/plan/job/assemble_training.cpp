@@ -266,7 +266,7 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
       inputs.data ? std::optional(inputs.data->rows) : std::nullopt,
       {asked_records(inputs.recipe, inputs.documents()), inputs.recipe.max_new_tokens}};
   document.reference = reference_pass(passes);
-  document.evaluation = evaluation_pass(passes);
+  if (inputs.recipe.evaluates()) document.evaluation = evaluation_pass(passes);
   document.rollouts = rollout_figures(passes);
   if (document.rollouts) document.step_seconds = document.rollouts->step_seconds();
   document.save_seconds = save_seconds(job, rates, inputs.recipe.save_only_model);
@@ -274,7 +274,9 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
   ProcessBytes process;
   if (measure) {
     process = measure(job);
-    if (spec.rollouts) process.outside_bytes += spec.rollouts->host_bytes();
+    if (spec.rollouts)
+      process.outside_bytes +=
+          spec.rollouts->host_bytes() + evaluation_host_bytes(*spec.rollouts, inputs.documents());
     set_outside(document, process.outside_bytes);
     if (inputs.data) {
       document.reading_bytes = inputs.data->reading_bytes;

@@ -14,6 +14,7 @@
 #include "plan/job/generating_programs.h"
 #include "plan/job/storage_programs.h"
 #include "plan/job/training_programs.h"
+#include "program/ir/result_names.h"
 #include "program/ir/tensor_names.h"
 #include "program/verify/verify.h"
 #include "program/work/target.h"
@@ -59,8 +60,7 @@ const Tensor& tensor_of(const Program& program, std::string_view name) {
 // a share.
 std::vector<Tensor> results_of(const Program& forward) {
   std::vector<Tensor> results;
-  for (const std::string_view name :
-       {program::kLossName, program::kRouterLossName, program::kMeasuresName})
+  for (const std::string_view name : program::kResultNames)
     if (const TensorId id = forward.find(name); id != program::kNone)
       results.push_back(forward.tensor(id));
   return results;

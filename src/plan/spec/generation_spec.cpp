@@ -6,6 +6,7 @@
 
 #include "methods/objective.h"
 #include "plan/job/request_sizes.h"
+#include "plan/spec/rollout_spec.h"
 
 namespace snug::plan {
 
@@ -25,17 +26,28 @@ void check_answer_keys(const formats::Recipe& recipe) {
 namespace {
 
 // Of answers that are learned from: whole rows of logits are needed, since tokens are drawn from
-// all and their log-probabilities are kept.
-InferenceShape rollout_shape(const formats::Recipe& recipe, const TrainingSpec& spec) {
+// all and their log-probabilities are kept. The prompts of evaluations are answered alike.
+InferenceShape rollout_shape(const formats::Recipe& recipe, const TrainingSpec& spec,
+                             const JobDocuments& documents) {
   const RolloutSizes& rollouts = *spec.rollouts;
+  const int64_t evaluated = evaluated_prompt_tokens(recipe, documents);
   RequestSizes sizes;
   sizes.sequences = std::min(recipe.batch, rollouts.rank_answers());
-  sizes.prompt_tokens = rollouts.prompt_tokens;
+  sizes.prompt_tokens = std::max(rollouts.prompt_tokens, evaluated);
   // A group's prompt is read once.
   const int64_t prompts = (sizes.sequences + rollouts.group - 1) / rollouts.group;
-  sizes.entering_tokens = prompts * rollouts.prompt_tokens;
+  sizes.entering_tokens = prompts * sizes.prompt_tokens;
   sizes.answer_tokens = rollouts.completion_tokens;
-  sizes.request_tokens = rollouts.sequence_tokens() - 1;
+  sizes.request_tokens = sizes.prompt_tokens + rollouts.completion_tokens - 1;
+  const auto uses_long_factors = [&](int64_t prompt) {
+    return spec.model.rope.uses_long_factors(prompt + rollouts.completion_tokens);
+  };
+  if (uses_long_factors(sizes.prompt_tokens) != uses_long_factors(rollouts.prompt_tokens))
+    recipe.fail(recipe.eval_data.empty() ? "val_set_size" : "eval_data",
+                fmt::format("has a prompt of {} tokens, with which answers would have the "
+                            "positions of long texts (longrope), and those that are learned from "
+                            "have the others; give a max_length that leaves such prompts out",
+                            evaluated));
   return shape_of(sizes, spec.model);
 }
 
@@ -63,7 +75,7 @@ int64_t asked_prompt_tokens(const JobDocuments& documents,
 std::optional<InferenceShape> generation_shape(const formats::Recipe& recipe,
                                                const TrainingSpec& spec,
                                                const JobDocuments& documents) {
-  if (spec.rollouts) return rollout_shape(recipe, spec);
+  if (spec.rollouts) return rollout_shape(recipe, spec, documents);
   check_answer_keys(recipe);
   if (recipe.eval_generate == 0) return std::nullopt;
   if (spec.ranks.ranks() > 1)

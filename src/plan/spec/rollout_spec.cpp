@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "formats/recipe/guard_keys.h"
 #include "formats/recipe/recipe_keys.h"
 #include "methods/method.h"
 #include "models/families/families.h"
@@ -43,12 +44,15 @@ void check_divisible(const Recipe& recipe, const RolloutSizes& sizes) {
           (sizes.micro_answers + sizes.group - 1) / sizes.group * sizes.group));
 }
 
-// The longest prompt of the data, or all that there is room for.
+// A prompt's document has one token more (train/rewards/prompt_documents.h).
+int64_t longest_prompt(const text::DocumentLengths& documents) {
+  return std::max<int64_t>(1, documents.longest().decoder() - 1);
+}
+
+// The longest prompt that is learned from, or all that there is room for.
 int64_t prompt_tokens(const Recipe& recipe, const JobDocuments& documents) {
   const int64_t room = most_prompt_tokens(recipe);
-  if (documents.files.empty()) return room;
-  // A prompt's document has one token more (train/rewards/prompt_documents.h).
-  return std::clamp<int64_t>(documents.longest().decoder() - 1, 1, room);
+  return documents.files.empty() ? room : std::min(longest_prompt(documents.files.front()), room);
 }
 
 // The refusals say what to do instead.
@@ -57,15 +61,10 @@ void refuse(const Recipe& recipe, const TrainingSpec& spec) {
     recipe.fail("objective",
                 "is grpo, which is not built for models with an encoder; use a decoder, or "
                 "objective=next_token");
-  if (recipe.evaluates())
-    recipe.fail(recipe.eval_data.empty() ? "val_set_size" : "eval_data",
-                "is given, and with objective=grpo runs do not evaluate yet: rewards stand in each "
-                "step's metrics, and snug evaluate asks the trained model; leave it out");
-  if (spec.lora.dropout > 0)
-    recipe.fail("lora_dropout",
-                fmt::format("is {}, but answers are made without dropout, and are learned by the "
-                            "same log-probabilities; set lora_dropout=0",
-                            recipe.lora_dropout));
+  if (recipe.eval_generate > 0)
+    recipe.fail("eval_generate",
+                "asks some of the evaluation data, and with objective=grpo each evaluation asks "
+                "all of it, by rewards; leave it out");
   if (recipe.neftune_noise_alpha > 0)
     recipe.fail("neftune_noise_alpha",
                 "is above 0, but answers are made without noise, and are learned by the same "
@@ -110,6 +109,11 @@ void check_sampling(const Recipe& recipe, const TrainingSpec& spec) {
     recipe.fail("max_new_tokens",
                 "is about answers of generate and of evaluations; the key of answers that are "
                 "learned from is max_completion_length");
+  if (recipe.is_given("eval_metrics") &&
+      recipe.given.find("eval_metrics")->second.file == formats::kCommandLine)
+    recipe.fail("eval_metrics",
+                "says what answers are worth that eval_generate asks for; with objective=grpo "
+                "evaluations take rewards, as training does; leave it out");
 }
 
 void check_loss(const Recipe& recipe) {
@@ -122,6 +126,29 @@ void check_loss(const Recipe& recipe) {
     recipe.fail("delta", fmt::format("is {}, but it is to be above 1 + epsilon_high = {}, where "
                                      "the ratio is cut already",
                                      recipe.delta, 1 + recipe.epsilon_high));
+}
+
+// Keys of guards that could never stop the run.
+void check_guard_keys(const Recipe& recipe) {
+  const formats::GuardSet guards = formats::guards_of(recipe);
+  const auto check = [&](const char* key, double bound, formats::Guard guard) {
+    const std::string_view word = base::word_of(guard);
+    if (bound > 0 && recipe.is_given(key) && !formats::holds_default(recipe, key) &&
+        !guards.has(guard))
+      recipe.fail(key, fmt::format("is {}, the bound of the guard {}, which guards leaves out; "
+                                   "leave one of them out",
+                                   bound, word));
+    if (bound == 0 && std::ranges::find(recipe.guards, word) != recipe.guards.end())
+      recipe.fail("guards", fmt::format("names {}, which has no bound; give {} too", word, key));
+  };
+  check("max_kl", recipe.max_kl, formats::Guard::high_kl);
+  check("min_entropy", recipe.min_entropy, formats::Guard::low_entropy);
+  if (recipe.max_kl > 0 && recipe.beta == 0)
+    recipe.fail("max_kl",
+                fmt::format("is {}, but with beta=0 nobody measures how far the model is from the "
+                            "one that training began with; give a small beta, such as beta=0.001, "
+                            "or leave max_kl out",
+                            recipe.max_kl));
 }
 
 ReferenceModel model_held_to(const Recipe& recipe, const TrainingSpec& spec) {
@@ -176,6 +203,26 @@ int64_t most_prompt_tokens(const Recipe& recipe) {
   return room;
 }
 
+// The documents of training come first, then those of each evaluation set.
+int64_t evaluated_prompt_tokens(const Recipe& recipe, const JobDocuments& documents) {
+  if (!recipe.evaluates()) return 0;
+  if (documents.files.empty()) return most_prompt_tokens(recipe);
+  int64_t longest = 0;
+  for (size_t set = 1; set < documents.files.size(); ++set)
+    longest = std::max(longest, longest_prompt(documents.files[set]));
+  return longest;
+}
+
+int64_t evaluation_host_bytes(const RolloutSizes& sizes, const JobDocuments& documents) {
+  // The id and the entropy of each token.
+  constexpr int64_t kBytesOfJudgedToken = 8;
+  int64_t prompts = 0;
+  for (size_t set = 1; set < documents.files.size(); ++set)
+    prompts = std::max<int64_t>(prompts, documents.files[set].size());
+  if (prompts == 0) return 0;
+  return sizes.host_bytes() + prompts * sizes.group * sizes.completion_tokens * kBytesOfJudgedToken;
+}
+
 RolloutSizes rollout_sizes(const Recipe& recipe, const JobDocuments& documents) {
   RolloutSizes sizes;
   sizes.group = recipe.num_generations;
@@ -199,6 +246,7 @@ methods::ObjectiveOptions rollout_options(const Recipe& recipe, const TrainingSp
   refuse(recipe, spec);
   check_sampling(recipe, spec);
   check_loss(recipe);
+  check_guard_keys(recipe);
   answer_loss(recipe);
   const RolloutSizes sizes = rollout_sizes(recipe, {});
   return {.kind = recipe.objective,
@@ -239,6 +287,8 @@ void settle_rollouts(Recipe& recipe) {
   if (!recipe.is_given("max_length")) recipe.max_length = 0;  // the longest prompt's (train/data.h)
   if (!recipe.is_given("lora_dropout")) recipe.lora_dropout = 0;
   if (recipe.epsilon_high == 0) recipe.epsilon_high = recipe.epsilon;
+  if (!recipe.metric_for_best_model.empty() && !recipe.is_given("metric_for_best_model"))
+    recipe.metric_for_best_model = kRewardMetric;
   if (!recipe.is_given("per_device_train_batch_size") || recipe.per_device_train_batch_size == 0)
     recipe.per_device_train_batch_size = recipe.num_generations;
 }

@@ -2,8 +2,10 @@
 // into which they are packed.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "formats/recipe/recipe.h"
 #include "methods/objective.h"
@@ -25,6 +27,16 @@ RolloutSizes rollout_sizes(const formats::Recipe& recipe, const JobDocuments& do
 
 // The tokens that max_length leaves to a prompt.
 int64_t most_prompt_tokens(const formats::Recipe& recipe);
+
+// The longest prompt that evaluations ask; 0: they ask none.
+int64_t evaluated_prompt_tokens(const formats::Recipe& recipe, const JobDocuments& documents);
+
+// What the host keeps of an evaluation's answers, next to those that are learned from: all of as
+// many as are made at once, and what is measured of the others.
+int64_t evaluation_host_bytes(const RolloutSizes& sizes, const JobDocuments& documents);
+
+// What an evaluation is judged by where answers are learned from, among its metrics.
+inline constexpr std::string_view kRewardMetric = "reward";
 
 // The objective's options. Throws UserError, with the recipe's location, for what cannot be
 // combined with it. Reads the spec's model, method and ranks.

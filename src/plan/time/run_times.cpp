@@ -59,15 +59,25 @@ double generation_seconds(const PassInputs& inputs, const InferenceShape& shape)
           static_cast<double>(inputs.answers.new_tokens - 1) * decode);
 }
 
-// Of a generation whose answers all have so many tokens.
-double rollout_seconds(const PassInputs& inputs, int64_t completion_tokens) {
+// Of a generation whose prompts and answers all have so many tokens.
+double rollout_seconds(const PassInputs& inputs, int64_t prompt_tokens, int64_t completion_tokens) {
   const RolloutSizes& sizes = *inputs.spec.rollouts;
   PassInputs asked = inputs;
   asked.answers = {sizes.rank_answers(), completion_tokens, sizes.group};
   InferenceShape shape = *inputs.spec.generation;
-  shape.capacity = sizes.prompt_tokens + completion_tokens - 1;
+  shape.capacity = prompt_tokens + completion_tokens - 1;
   return seconds_of(inputs.job, ProgramName::gather, inputs.rates, {}) +
          generation_seconds(asked, shape);
+}
+
+// Of an objective that makes answers: generations of all prompts of each set.
+PassFigures answers_pass(const PassInputs& inputs) {
+  const RolloutSizes& sizes = *inputs.spec.rollouts;
+  const int64_t longest = inputs.spec.generation->capacity.decoder() + 1 - sizes.completion_tokens;
+  const double seconds = rollout_seconds(inputs, longest, sizes.completion_tokens);
+  if (!inputs.rows) return {.run_seconds = seconds};
+  const int64_t generations = evaluation_runs(*inputs.rows, sizes.prompts());
+  return {.runs = 0, .first_seconds = static_cast<double>(generations) * seconds};
 }
 
 }  // namespace
@@ -83,6 +93,7 @@ std::optional<PassFigures> reference_pass(const PassInputs& inputs) {
 }
 
 std::optional<PassFigures> evaluation_pass(const PassInputs& inputs) {
+  if (inputs.spec.rollouts) return answers_pass(inputs);
   if (inputs.job.find(ProgramName::evaluate) == nullptr) return std::nullopt;
   PassFigures pass = pass_of(inputs, ProgramName::evaluate);
   if (inputs.rows)
@@ -96,12 +107,12 @@ std::optional<RolloutFigures> rollout_figures(const PassInputs& inputs) {
   if (!inputs.spec.rollouts) return std::nullopt;
   const RolloutSizes& sizes = *inputs.spec.rollouts;
   RolloutFigures figures{.sizes = sizes, .side_by_side = inputs.spec.generation->sequences};
-  figures.seconds = rollout_seconds(inputs, sizes.completion_tokens);
+  figures.seconds = rollout_seconds(inputs, sizes.prompt_tokens, sizes.completion_tokens);
   if (inputs.spec.gathers_once())
     figures.gather_seconds = seconds_of(inputs.job, ProgramName::gather, inputs.rates, {});
   figures.gathers_within = inputs.spec.ranks.shards_weights() && !sizes.gathers_once;
   const int64_t half = (sizes.completion_tokens + 1) / 2;
-  figures.half_seconds = rollout_seconds(inputs, half);
+  figures.half_seconds = rollout_seconds(inputs, sizes.prompt_tokens, half);
   figures.update_seconds =
       step_seconds(inputs.job, inputs.spec.accumulation, inputs.rates, inputs.expected);
   const int64_t half_tokens = sizes.rank_update_answers() * (sizes.prompt_tokens + half);

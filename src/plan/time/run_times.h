@@ -46,8 +46,9 @@ struct PassInputs {
 // `prepare`, then `reference` over all data, of which each rank makes every number; nothing where a
 // job keeps none.
 std::optional<PassFigures> reference_pass(const PassInputs& inputs);
-// `evaluate` over each evaluation set, which ranks divide, and the answers that are generated, each
-// as long as it may be; nothing where there are no sets.
+// Of a job that evaluates: `evaluate` over each evaluation set, which ranks divide, and the answers
+// that are generated, each as long as it may be; or, of an objective that makes answers, those to
+// all prompts, without their rewards. Nothing where no program evaluates.
 std::optional<PassFigures> evaluation_pass(const PassInputs& inputs);
 // The answers that a job learns from, without their rewards; nothing where it makes none.
 std::optional<RolloutFigures> rollout_figures(const PassInputs& inputs);

@@ -116,6 +116,9 @@ void for_each_field(History& history, Count&& count_field, Number&& number) {
   count_field("steps_of_zero_loss", history.steps_of_zero_loss);
   count_field("steps_of_zero_norm", history.steps_of_zero_norm);
   count_field("generations_of_equal_rewards", history.generations_of_equal_rewards);
+  count_field("generations_of_cut_answers", history.generations_of_cut_answers);
+  count_field("generations_of_low_entropy", history.generations_of_low_entropy);
+  count_field("updates_of_high_kl", history.updates_of_high_kl);
   number("best_metric", history.best_metric);
   number("best_saved_metric", history.best_saved_metric);
   number("start_evaluation", history.start_evaluation);

@@ -33,15 +33,18 @@ struct RunHistory {
   std::optional<double> best_saved_metric{};  // of those after which a checkpoint was written
   int64_t best_checkpoint = 0;                // the step of that one; 0: none
   int64_t sound_checkpoint = 0;               // the newest that was written while all was well
-  std::optional<double> start_evaluation{};   // the loss before the first step
-  int64_t evaluations_above_start = 0;        // in a row
+  std::optional<double> start_evaluation{};   // the loss, or reward, before the first step
+  int64_t evaluations_above_start = 0;        // or below, of rewards; in a row
   std::optional<double> first_loss{};         // of a step
   std::optional<double> mean_loss{};          // of the last steps, a moving mean
   std::optional<double> best_mean_loss{};
-  int64_t steps_above_best = 0;  // in a row, as the next two
+  int64_t steps_above_best = 0;  // in a row, as all that follow
   int64_t steps_of_zero_loss = 0;
   int64_t steps_of_zero_norm = 0;
   int64_t generations_of_equal_rewards = 0;
+  int64_t generations_of_cut_answers = 0;
+  int64_t generations_of_low_entropy = 0;
+  int64_t updates_of_high_kl = 0;
 
   // Steps of checkpoints that no limit removes.
   std::array<int64_t, 2> kept_checkpoints() const { return {best_checkpoint, sound_checkpoint}; }

@@ -74,9 +74,35 @@ std::vector<NamedMeasure> length_metrics(std::span<const int64_t> lengths,
   std::vector<NamedMeasure> metrics;
   metrics.reserve(7);
   add_lengths(metrics, "length", {lengths.begin(), lengths.end()});
-  metrics.push_back({"completions/clipped_ratio", clipped});
+  metrics.push_back({std::string(kCutShareName), clipped});
   add_lengths(metrics, "terminated_length", whole);
   return metrics;
+}
+
+double standard_error_of(std::span<const double> rewards, int64_t group) {
+  const auto size = static_cast<size_t>(group);
+  std::vector<double> means(rewards.size() / size);
+  for (size_t i = 0; i < means.size(); ++i)
+    means[i] = mean_of_rewards(rewards.subspan(i * size, size));
+  return deviation_of_rewards(means) / std::sqrt(static_cast<double>(means.size()));
+}
+
+// Those of two answers that are not there.
+std::vector<std::string> evaluated_measures(std::span<const std::string> functions) {
+  const std::vector<double> rewards(2 * functions.size());
+  const std::vector<double> weights(functions.size());
+  const std::vector<int64_t> lengths(2);
+  std::vector<std::string> names;
+  const auto add = [&](const std::vector<NamedMeasure>& measures) {
+    names.reserve(names.size() + measures.size() + 2);
+    for (const NamedMeasure& measure : measures) names.push_back(measure.name);
+  };
+  add(reward_metrics({.rewards = rewards, .names = functions, .weights = weights, .group = 2},
+                     ScaleRewards::group));
+  add(length_metrics(lengths, {false, false}));
+  names.emplace_back(kEntropyName);
+  names.emplace_back(kStandardErrorName);
+  return names;
 }
 
 }  // namespace snug::train

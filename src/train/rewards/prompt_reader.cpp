@@ -14,9 +14,9 @@ namespace {
 
 class PromptReader {
  public:
-  PromptReader(const formats::Recipe& recipe, const text::Tokenizer& tokenizer, int64_t most_tokens,
-               const text::HeldOut* held_out)
-      : recipe_(recipe), tokenizer_(tokenizer), most_tokens_(most_tokens), held_out_(held_out) {}
+  PromptReader(const formats::Recipe& recipe, const text::Tokenizer& tokenizer,
+               const AskedPrompts& asked)
+      : recipe_(recipe), tokenizer_(tokenizer), asked_(asked) {}
 
   void read(const text::RecordSource& source) {
     const text::DatasetOptions& options = source.options;
@@ -33,8 +33,10 @@ class PromptReader {
                                  .chat_template = options.chat_template,
                                  .most_records = left,
                                  .is_for_rewards = true};
-      if (held_out_ != nullptr)
-        asked.takes = [&](const text::RawRecord& raw) { return !held_out_->holds(raw); };
+      if (asked_.held_out != nullptr)
+        asked.takes = [&](const text::RawRecord& raw) {
+          return asked_.held_out->holds(raw) == asked_.takes_held_out;
+        };
       engine::EvaluatedRecords records;
       std::vector<engine::Question> questions = engine::questions_in(asked, tokenizer_, records);
       const bool is_held_out = records.count > 0 && records.bad.count() == 0;
@@ -49,14 +51,19 @@ class PromptReader {
     if (too_long_ > 0 && !prompts_.empty())
       base::say("{} of {} prompts {} more than {} tokens and {} left out, first that at {}:{}",
                 too_long_, too_long_ + std::ssize(prompts_), too_long_ == 1 ? "has" : "have",
-                most_tokens_, too_long_ == 1 ? "is" : "are", first_too_long_.first,
+                asked_.most_tokens, too_long_ == 1 ? "is" : "are", first_too_long_.first,
                 first_too_long_.second);
     if (prompts_.empty() && too_long_ > 0)
-      recipe_.fail("data", fmt::format("has {} prompts, all of more than the {} tokens that there "
-                                       "is room for before an answer; give a greater max_length, "
-                                       "or a smaller max_completion_length",
-                                       too_long_, most_tokens_));
-    if (prompts_.empty()) recipe_.fail("data", "has no record that asks something");
+      recipe_.fail(asked_.key,
+                   fmt::format("has {} prompts, all of more than the {} tokens that there "
+                               "is room for before an answer; give a greater max_length, "
+                               "or a smaller max_completion_length",
+                               too_long_, asked_.most_tokens));
+    if (prompts_.empty() && asked_.takes_held_out)
+      recipe_.fail(asked_.key,
+                   "takes none of the records of the data that ask something; give a larger share, "
+                   "or a number of records");
+    if (prompts_.empty()) recipe_.fail(asked_.key, "has no record that asks something");
     return std::move(prompts_);
   }
 
@@ -64,7 +71,7 @@ class PromptReader {
   void take(std::vector<engine::Question> questions) {
     prompts_.reserve(prompts_.size() + questions.size());
     for (engine::Question& question : questions) {
-      if (most_tokens_ > 0 && std::ssize(question.ids) > most_tokens_) {
+      if (asked_.most_tokens > 0 && std::ssize(question.ids) > asked_.most_tokens) {
         if (too_long_++ == 0) first_too_long_ = {question.file, question.line};
         continue;
       }
@@ -80,8 +87,7 @@ class PromptReader {
 
   const formats::Recipe& recipe_;
   const text::Tokenizer& tokenizer_;
-  int64_t most_tokens_;
-  const text::HeldOut* held_out_;
+  const AskedPrompts& asked_;
   std::vector<RewardedPrompt> prompts_;
   int64_t too_long_ = 0;
   std::pair<std::string, int> first_too_long_;  // file and line
@@ -91,9 +97,9 @@ class PromptReader {
 
 std::vector<RewardedPrompt> rewarded_prompts(const formats::Recipe& recipe,
                                              const std::vector<text::RecordSource>& sources,
-                                             int64_t most_tokens, const text::Tokenizer& tokenizer,
-                                             const text::HeldOut* held_out) {
-  PromptReader reader(recipe, tokenizer, most_tokens, held_out);
+                                             const AskedPrompts& asked,
+                                             const text::Tokenizer& tokenizer) {
+  PromptReader reader(recipe, tokenizer, asked);
   for (const text::RecordSource& source : sources) reader.read(source);
   return reader.finish();
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/recipe/recipe.h"
@@ -20,14 +21,22 @@ struct RewardedPrompt {
   bool is_conversation = false;
 };
 
-// The prompts of all records of the sources: every record once, in the order of the files, up to
+// Which prompts are asked.
+struct AskedPrompts {
+  std::string_view key = "data";  // of the recipe, which names the sources
+  int64_t most_tokens = 0;  // longer prompts are left out, and it is said how many; 0: none is
+  // Records that are left out, or, with `takes_held_out`, the only ones that are asked; null: none.
+  const text::HeldOut* held_out = nullptr;
+  bool takes_held_out = false;
+};
+
+// The prompts of the records of the sources: every record once, in the order of the files, up to
 // the limit of its source; weights and repeats of sources are not looked at. A record needs no
-// answer (text/record/asked_record.h). `most_tokens`: longer prompts are left out, and it is said
-// how many; 0: none is. `held_out`: records that are left out; null: none. Throws UserError for
-// more bad records than the recipe allows, and where nothing is left to ask.
+// answer (text/record/asked_record.h). Throws UserError for more bad records than the recipe
+// allows, and where nothing is left to ask.
 std::vector<RewardedPrompt> rewarded_prompts(const formats::Recipe& recipe,
                                              const std::vector<text::RecordSource>& sources,
-                                             int64_t most_tokens, const text::Tokenizer& tokenizer,
-                                             const text::HeldOut* held_out = nullptr);
+                                             const AskedPrompts& asked,
+                                             const text::Tokenizer& tokenizer);
 
 }  // namespace snug::train

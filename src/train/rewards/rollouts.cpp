@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kSamples = 4;
 
 // The names of measures that users look at.
-constexpr std::string_view kShownNames[] = {"reward", "completions/mean_length"};
+constexpr std::string_view kShownNames[] = {"reward", kMeanLengthName};
 
 double mean_entropy(std::span<const LearnedAnswer> answers) {
   double sum = 0;
@@ -48,12 +48,7 @@ Rollouts::Rollouts(const formats::Recipe& recipe, const plan::TrainingSpec& spec
 std::optional<Generation> Rollouts::run(int64_t number, std::vector<int64_t> prompts,
                                         const std::atomic<int>& stop_signal) {
   const plan::RolloutSizes& sizes = *spec_.rollouts;
-  times_ = {};
-  reward_seconds_ = 0;
-  if (spec_.gathers_once()) {
-    executor_.begin_stage_of(program::ProgramName::gather);
-    executor_.run(program::ProgramName::gather);
-  }
+  begin();
   const int64_t first_sample = number * sizes.answers * (1 + sizes.resamples);
   std::optional<Answers> all = answers_to(prompts, first_sample, stop_signal);
   int64_t resampled = 0;
@@ -74,6 +69,40 @@ std::optional<Generation> Rollouts::run(int64_t number, std::vector<int64_t> pro
   set_advantages(*all);
   measure(*all, resampled);
   return Generation{.answers = std::move(*all)};
+}
+
+// What nobody asks for any more of an answer that was judged goes, so that the host keeps little of
+// each (plan::evaluation_host_bytes).
+void Rollouts::evaluate() {
+  const int64_t group = spec_.rollouts->group;
+  begin();
+  std::vector<int64_t> prompts(prompts_.size());
+  std::iota(prompts.begin(), prompts.end(), int64_t{0});
+  const std::atomic<int> never{0};
+  Answers all;
+  all.reserve(prompts.size() * static_cast<size_t>(group));
+  const auto at_once = static_cast<size_t>(spec_.rollouts->prompts());
+  for (size_t first = 0; first < prompts.size(); first += at_once) {
+    const auto some = std::span(prompts).subspan(first, std::min(at_once, prompts.size() - first));
+    Answers more = answers_to(some, static_cast<int64_t>(first) * group, never).value();
+    for (LearnedAnswer& answer : more) {
+      answer.log_probabilities = {};
+      if (all.size() >= kSamples) answer.text = {};
+      all.push_back(std::move(answer));
+    }
+  }
+  measure(all, 0);
+  const std::vector<double> sums = weighted_rewards(rewards_of(all), rewards_.weights());
+  measures_.push_back({std::string(kStandardErrorName), standard_error_of(sums, group)});
+}
+
+// The weights have changed since the last time.
+void Rollouts::begin() {
+  times_ = {};
+  reward_seconds_ = 0;
+  if (!spec_.gathers_once()) return;
+  executor_.begin_stage_of(program::ProgramName::gather);
+  executor_.run(program::ProgramName::gather);
 }
 
 // The answers [own.begin, own.end) to these prompts.
@@ -238,10 +267,11 @@ void Rollouts::measure(const Answers& answers, int64_t resampled) {
     ended.push_back(answer.ended);
   }
   std::ranges::move(length_metrics(lengths, ended), std::back_inserter(measures_));
-  measures_.push_back({"entropy", mean_entropy(answers)});
+  measures_.push_back({std::string(kEntropyName), mean_entropy(answers)});
   if (spec_.rollouts->resamples > 0)
     measures_.push_back({"resampled_groups", static_cast<double>(resampled)});
-  measures_.push_back({"rollout_seconds", times_.prefill_seconds + times_.decode_seconds});
+  measures_.push_back(
+      {std::string(kRolloutSecondsName), times_.prefill_seconds + times_.decode_seconds});
   measures_.push_back({"reward_seconds", reward_seconds_});
   for (NamedMeasure& measure : measures_)
     measure.is_shown = std::ranges::find(kShownNames, measure.name) != std::end(kShownNames);

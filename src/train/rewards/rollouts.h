@@ -41,7 +41,11 @@ class Rollouts {
   std::optional<Generation> run(int64_t number, std::vector<int64_t> prompts,
                                 const std::atomic<int>& stop_signal);
 
-  // These tell of the last run.
+  // The answers to all prompts once, as many of them at a time as a generation has, without others
+  // in their place: for measures() and samples(). Draws are the same each time.
+  void evaluate();
+
+  // These tell of the last run or evaluation.
   std::span<const NamedMeasure> measures() const { return measures_; }
   // Some of the answers, with what each function of names() gave.
   std::span<const AnswerSample> samples() const { return samples_; }
@@ -52,6 +56,7 @@ class Rollouts {
   const RewardedPrompt& prompt_of(int64_t prompt) const {
     return prompts_[static_cast<size_t>(prompt)];
   }
+  void begin();
   std::vector<engine::Request> requests_to(std::span<const int64_t> prompts, const RankPart& own,
                                            int64_t first_sample) const;
   std::optional<std::vector<engine::Answer>> ask(std::span<const engine::Request> requests,
