@@ -244,6 +244,32 @@ def gpu() -> dict:
             "gpu_below_plan": f"{span(below)} GiB", "gpu_times": span([100 * each for each in times], "+.0f") + " %"}
 
 
+def serve_races() -> dict:
+    """Of each kind of weights its rows: the name ends with it."""
+    return {name.rsplit(", ", 1)[1]: race["rows"] for name, race in load("serve_race")["races"].items()}
+
+
+def server() -> dict:
+    said = []
+    for weights, rows in serve_races().items():
+        said.append(f"{weights}: {listed([format(row['ratio'], '.2f') for row in rows])} times its tokens/s, "
+                    f"p99 {listed([format(row['first_token_p99_ratio'], '.2f') for row in rows])} of its time")
+    stress = load("serve_stress")["load"]
+    return {"server_race": "; ".join(said), "server_load": f"{stress['counts']['same']} answers as alone, none lost; {stress['resident_bytes'] / 2**20:.0f} of "
+                                                           f"{stress['planned_bytes'] / 2**20:.0f} planned MiB"}
+
+
+def serving() -> str:
+    """Both servers, for docs/serving.md."""
+    rows = []
+    for weights, found in serve_races().items():
+        for row in found:
+            snug, peer = row["snug"], row["llama_cpp"]
+            rows.append([f"{weights}, {row['users']} user{'s' if row['users'] > 1 else ''}", *(f"{each['tokens_per_second']:.0f}" for each in (snug, peer)),
+                         f"{row['ratio']:.2f}", *(f"{each['first_token_p50_ms']:,} and {each['first_token_p99_ms']:,} ms" for each in (snug, peer))])
+    return table(["weights, users", "tokens/s", "llama.cpp", "ratio", "first token, p50 and p99", "llama.cpp"], rows)
+
+
 def readme() -> str:
     """Speed and memory in six rows: three on a GPU, three on two cores of a CPU."""
     rows = [[f"llama-3.1-8b {name}, H200", figures_of(snug, "measured_peak_bytes"), figures_of(peer, "measured_peak_bytes")]
@@ -258,6 +284,6 @@ def readme() -> str:
 def all_figures() -> dict:
     found = {}
     for part in (offloading, memory_of_runs, example, rewards, reading, tokenizers, ranks, families, predictions, recompute, race, shares, shapes_race,
-                 decode_shares, builds, gpu):
+                 decode_shares, builds, server, gpu):
         found |= part()
     return found

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""bench/RESULTS.md: the template bench/results_page.md with the figures of bench/results in it, and the README's table of six rows.
+"""bench/RESULTS.md: the template bench/results_page.md with the figures of bench/results in it, the README's table of six rows, and the table of servers
+in docs/serving.md.
 
-    bench/results_page.py --write     writes bench/RESULTS.md and the README's table
+    bench/results_page.py --write     writes bench/RESULTS.md and the tables
     bench/results_page.py --check     fails where one of them is not what would be written
 """
 
@@ -15,9 +16,11 @@ import results_figures
 from report import table
 
 BENCH = pathlib.Path(__file__).resolve().parent
-TEMPLATE, PAGE, README = BENCH / "results_page.md", BENCH / "RESULTS.md", BENCH.parent / "README.md"
+TEMPLATE, PAGE = BENCH / "results_page.md", BENCH / "RESULTS.md"
 PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
-README_TABLE = re.compile(r"(?<=## How fast, how much memory\n\n)(?:\|.*\n)+")
+# Of other pages one table each, which stands below this heading.
+TABLES = [(BENCH.parent / "README.md", "How fast, how much memory", results_figures.readme),
+          (BENCH.parent / "docs/serving.md", "How fast", results_figures.serving)]
 
 
 def sections(found: dict) -> list[dict]:
@@ -59,10 +62,10 @@ def page() -> str:
     return PLACEHOLDER.sub(lambda match: figures[match[1]].rstrip("\n"), template)
 
 
-def readme() -> str:
-    text, count = README_TABLE.subn(lambda _: results_figures.readme(), README.read_text())
+def with_table(path: pathlib.Path, heading: str, figures: str) -> str:
+    text, count = re.subn(rf"(?<=## {heading}\n\n)(?:\|.*\n)+", lambda _: figures, path.read_text())
     if count != 1:
-        raise SystemExit("README.md has no table below \"How fast, how much memory\"")
+        raise SystemExit(f'{path.name} has no table below "{heading}"')
     return text
 
 
@@ -72,7 +75,7 @@ def main() -> int:
     choice.add_argument("--write", action="store_true")
     choice.add_argument("--check", action="store_true")
     arguments, status = parser.parse_args(), 0
-    for path, text in ((PAGE, page()), (README, readme())):
+    for path, text in [(PAGE, page()), *((path, with_table(path, heading, figures())) for path, heading, figures in TABLES)]:
         if arguments.write:
             path.write_text(text)
         elif not path.exists() or path.read_text() != text:

@@ -101,7 +101,7 @@ plan::PlannedServing planned_serving(const formats::Recipe& recipe, program::Tar
   if (!recipe.is_given(kSequencesKey) || recipe.per_device_train_batch_size == 0)
     shape.sequences = kServedSequences;
   if (!model.has_encoder()) shape.prefill_tokens = plan::kPrefillTokens;
-  plan::add_small_sizes(shape);
+  plan::add_served_sizes(shape);
   return plan::assemble_serving(
       {recipe, model, target, shape, kSequencesKey},
       [&](const plan::Job& job) { return runtime::rehearse(job, target); });

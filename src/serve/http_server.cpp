@@ -381,9 +381,11 @@ HttpServer::~HttpServer() { stop(); }
 int64_t HttpServer::start(const std::string& host, int64_t port) {
   httplib::Server& server = state_->server;
   // A port that was just in use may be taken again; two servers never share one.
-  server.set_socket_options([](socket_t socket) {
+  socket_t last_socket = -1;
+  server.set_socket_options([&last_socket](socket_t socket) {
     const int yes = 1;
     ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    last_socket = socket;
   });
   const int64_t bound =
       port == 0 ? server.bind_to_any_port(host)
@@ -393,6 +395,9 @@ int64_t HttpServer::start(const std::string& host, int64_t port) {
         "nothing can listen on {}:{}: the port is in use, or the address is not this machine's; "
         "choose another with port= (0: any that is free) or host=",
         host, port);
+  // The library lets five connections wait to be taken: of more that come at one time some would be
+  // lost, each after a minute in which its client believes that it is connected.
+  ::listen(last_socket, SOMAXCONN);
   state_->listener = std::thread([&server] { server.listen_after_bind(); });
   while (!server.is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return bound;

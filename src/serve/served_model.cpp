@@ -34,7 +34,7 @@ plan::InferenceShape shape_of(const formats::Recipe& recipe, int64_t context) {
   shape.capacity = context;
   shape.prefill_tokens = std::clamp(context, plan::kMinPrefillTokens, plan::kPrefillTokens);
   shape.prefill_tokens -= shape.prefill_tokens % plan::kMinPrefillTokens;
-  plan::add_small_sizes(shape);
+  plan::add_served_sizes(shape);
   return shape;
 }
 

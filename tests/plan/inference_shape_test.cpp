@@ -61,6 +61,15 @@ TEST(InferenceShape, SmallSizesAreFew) {
   EXPECT_EQ(small_decodes(shape), (std::vector<int32_t>{1, 2, 4}));
 }
 
+TEST(InferenceShape, AServerComputesFewRowsInVain) {
+  InferenceShape shape{.sequences = 6, .capacity = 4096, .prefill_tokens = 512};
+  add_served_sizes(shape);
+  EXPECT_EQ(small_decodes(shape), (std::vector<int32_t>{1, 2, 4}));
+  EXPECT_EQ(small_prefills(shape), (std::vector<int32_t>{32, 128, 256, 384}));
+  shape.prefill_tokens = 128;
+  EXPECT_EQ(small_prefills(shape), (std::vector<int32_t>{32}));
+}
+
 // A row for each token that a step verifies.
 TEST(InferenceShape, GuessesHaveProgramsOfMoreRows) {
   InferenceShape shape{.sequences = 2, .capacity = 64, .prefill_tokens = 64};

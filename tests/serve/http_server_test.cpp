@@ -2,6 +2,7 @@
 #include "serve/http_server.h"
 
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
 
 #include <atomic>
 #include <chrono>
@@ -59,6 +60,29 @@ TEST_F(HttpServerTest, AnswersRequestsOfOneConnectionInTurn) {
       "close\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");
   EXPECT_NE(client.read_all().find("POST /c 5"), std::string::npos);
 }
+
+// How many connections may wait until the server takes them: the kernel's own figure of the socket
+// that listens.
+int64_t listening_room(int64_t port) {
+  constexpr int kMostDescriptors = 1024;
+  for (int socket = 0; socket < kMostDescriptors; ++socket) {
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    if (::getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0)
+      continue;
+    sockaddr_in address{};
+    size = sizeof address;
+    ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
+    if (ntohs(address.sin_port) != port) continue;
+    tcp_info info{};
+    size = sizeof info;
+    ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size);
+    return info.tcpi_sacked;
+  }
+  return -1;
+}
+
+TEST_F(HttpServerTest, LosesNoneOfManyThatComeAtOneTime) { EXPECT_GE(listening_room(port_), 128); }
 
 TEST_F(HttpServerTest, CutsOffWhoSendsSlowlyOrTooMuch) {
   EXPECT_EQ(status_of(answer_to(port_, post_text("/", std::string(10001, 'x')))), 413);

@@ -32,6 +32,11 @@ void add_small_sizes(InferenceShape& shape) {
   for (int32_t size = 1; size < decode_rows(shape); size *= 2) shape.decode_sizes.push_back(size);
 }
 
+void add_served_sizes(InferenceShape& shape) {
+  add_small_sizes(shape);
+  shape.prefill_sizes = {32, 128, 256, 384};
+}
+
 void allow_guesses(InferenceShape& shape, int64_t tokens) {
   SNUG_CHECK(tokens >= 0 && tokens <= kMostGuessedTokens, "{} tokens are guessed", tokens);
   shape.guessed_tokens = static_cast<int32_t>(tokens);

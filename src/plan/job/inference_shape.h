@@ -54,6 +54,10 @@ std::vector<int32_t> small_decodes(const InferenceShape& shape);
 // Adds sizes for runs that hold little of what there is room for: few programs, since each has to
 // be planned and prepared.
 void add_small_sizes(InferenceShape& shape);
+// The same for a server, to which prompts of any length come one by one: rows of a program that
+// have no token are computed in vain, and in programs of more than 128 rows these are less than
+// half.
+void add_served_sizes(InferenceShape& shape);
 
 // Lets a step of decode verify so many guessed tokens of each sequence, with sizes of programs for
 // these.
