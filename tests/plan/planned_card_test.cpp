@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "../base/temporary_folder.h"
 #include "backends/cuda/device/planned_card.h"
 #include "formats/recipe/recipe.h"
 #include "plan/choice/change_search.h"
@@ -434,6 +435,19 @@ TEST(PlannedCard, WeightsInPartsAreGatheredOnceWhereThereIsRoom) {
   EXPECT_GT(parts.seconds, 10 * whole.seconds) << "weights for each token";
   EXPECT_EQ(whole.sizes.answers, 8 * whole.sizes.rank_answers());
   EXPECT_TRUE(gathered(planned_on("h100", "strategy=zero1").job).empty());
+}
+
+TEST(PlannedCard, AnswersOfAllDevicesAreWholeGroups) {
+  const PlannedCard h100 = card("h100");
+  const formats::Recipe given =
+      formats::load_recipe("", {"model=smollm2-135m", "objective=grpo", "rewards=exact",
+                                "num_generations=9", "per_device_train_batch_size=3", "devices=8"});
+  const models::ModelSource model = models::find_model(given.model);
+  const std::string error = testing::user_error_of([&] {
+    assemble_training({resolve(given, model.config), model, h100});
+  });
+  EXPECT_NE(error.find("3 x gradient_accumulation_steps=1 x 8 devices"), std::string::npos)
+      << error;
 }
 
 TEST(HardwareTable, HasSoundRows) {

@@ -317,8 +317,6 @@ TEST_F(AnswerRuns, RefusalsSayWhatToDo) {
       {"max_segments=4", "leave it out"},
       {"train_on_prompt=true", "all that the model answers is learned"},
       {"truncation=keep_end", "prompts that are too long are left out"},
-      {"devices=2 per_device_train_batch_size=3",
-       "per_device_train_batch_size=3 x gradient_accumulation_steps=1 x 2 devices"},
       {"objective=dpo", "is for models with an encoder"},
       {"optim_in_backward=true max_grad_norm=0", "leave it out"},
       {"max_kl=0.1", "give a small beta"},
