@@ -21,7 +21,8 @@
 // (train/rewards/token_weights.h), and the log-probabilities that they were made with.
 #include "program/kinds/loss/grpo.h"
 
-#include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,7 +30,6 @@
 #include "methods/objective.h"
 #include "program/ir/result_names.h"
 #include "program/ir/tensor_names.h"
-#include "program/kinds/elementwise/elementwise.h"
 
 namespace snug::methods {
 namespace {
@@ -38,16 +38,10 @@ using program::Lifetime;
 using program::Program;
 using program::TensorId;
 
-bool drops(const Program& forward) {
-  return std::ranges::any_of(forward.operations, [](const program::Operation& operation) {
-    return operation.attributes.get_if<program::Dropout>() != nullptr;
-  });
-}
+// What training draws, it draws for dropout.
+bool drops(const Program& forward) { return forward.find(program::kRandomName) != program::kNone; }
 
-// `reads`: of the loss, without what it compares with.
-void measure_dropout(LossBuilder& builder, std::vector<TensorId> reads, TensorId made_with) {
-  const TensorId policy = std::exchange(reads.front(), made_with);
-  reads.push_back(policy);
+void measure_dropout(LossBuilder& builder, std::vector<TensorId> operands) {
   const auto add = [&](std::string_view name, const program::Shape& shape, Lifetime lifetime) {
     return builder.add(name, shape, program::Role::scalar, lifetime);
   };
@@ -56,7 +50,7 @@ void measure_dropout(LossBuilder& builder, std::vector<TensorId> reads, TensorId
   const TensorId measures =
       add(program::kDropoutMeasuresName, {program::kRewardedMeasureCount}, Lifetime::step);
   const TensorId loss = add("dropout_loss", {1}, Lifetime::program);
-  builder.emit(program::Grpo{.reference = true}, std::move(reads), {terms, measures, loss});
+  builder.emit(program::Grpo{.reference = true}, std::move(operands), {terms, measures, loss});
 }
 
 Program finish_grpo(const Program& forward, const ObjectiveOptions& options) {
@@ -70,17 +64,26 @@ Program finish_grpo(const Program& forward, const ObjectiveOptions& options) {
                            .old = !options.on_policy,
                            .reference = compares,
                            .corrected = options.corrects_divergence};
-  std::vector<TensorId> reads{builder.of_tokens("policy.log_probabilities", Lifetime::program),
-                              builder.bounds(),
-                              builder.numbers(program::kAdvantagesName, builder.segments()),
-                              builder.numbers(program::kTokenWeightsName, builder.tokens()),
-                              builder.number(program::kInverseLearnedTokensName),
-                              builder.number(program::kInversePairsName)};
+  const TensorId policy = builder.of_tokens("policy.log_probabilities", Lifetime::program);
+  const std::array others{builder.bounds(),
+                          builder.numbers(program::kAdvantagesName, builder.segments()),
+                          builder.numbers(program::kTokenWeightsName, builder.tokens()),
+                          builder.number(program::kInverseLearnedTokensName),
+                          builder.number(program::kInversePairsName)};
+  const auto operands = [&](TensorId first) {
+    std::vector<TensorId> all{first};
+    all.insert(all.end(), others.begin(), others.end());
+    return all;
+  };
+  std::vector<TensorId> reads = operands(policy);
   const bool is_other = drops(forward);
-  const TensorId made_with =
-      grpo.old || is_other ? builder.numbers(program::kOldName, builder.tokens()) : program::kNone;
-  if (is_other) measure_dropout(builder, reads, made_with);
-  if (grpo.old) reads.push_back(made_with);
+  if (grpo.old || is_other) {
+    const TensorId made_with = builder.numbers(program::kOldName, builder.tokens());
+    if (grpo.old) reads.push_back(made_with);
+    std::vector<TensorId> compared = operands(made_with);
+    compared.push_back(policy);
+    if (is_other) measure_dropout(builder, std::move(compared));
+  }
   if (compares) reads.push_back(builder.reference(options.reference, builder.tokens()));
   const TensorId terms = builder.add("terms", {builder.segments()[0], program::kRewardedTermCount},
                                      program::Role::scalar, Lifetime::program);
