@@ -254,9 +254,11 @@ def server() -> dict:
     for weights, rows in serve_races().items():
         said.append(f"{weights}: {listed([format(row['ratio'], '.2f') for row in rows])} times its tokens/s, "
                     f"p99 {listed([format(row['first_token_p99_ratio'], '.2f') for row in rows])} of its time")
-    stress = load("serve_stress")["load"]
-    return {"server_race": "; ".join(said), "server_load": f"{stress['counts']['same']} answers as alone, none lost; {stress['resident_bytes'] / 2**20:.0f} of "
-                                                           f"{stress['planned_bytes'] / 2**20:.0f} planned MiB"}
+    stress, broken = (load("serve_stress")[mode] for mode in ("load", "hostile"))
+    return {"server_race": "; ".join(said),
+            "server_load": f"{stress['counts']['same']:,} answers as alone, {'; '.join(stress['wrong']) or 'none lost'}; {stress['resident_bytes'] / 2**20:.0f} of "
+                           f"{stress['planned_bytes'] / 2**20:.0f} planned MiB",
+            "server_broken": f"{sum(broken['counts'].values()):,} requests, {'; '.join(broken['wrong']) or 'nothing found'}"}
 
 
 def serving() -> str:
