@@ -254,9 +254,11 @@ def server() -> dict:
     for weights, rows in serve_races().items():
         said.append(f"{weights}: {listed([format(row['ratio'], '.2f') for row in rows])} times its tokens/s, "
                     f"p99 {listed([format(row['first_token_p99_ratio'], '.2f') for row in rows])} of its time")
-    stress = load("serve_stress")["load"]
-    return {"server_race": "; ".join(said), "server_load": f"{stress['counts']['same']} answers as alone, none lost; {stress['resident_bytes'] / 2**20:.0f} of "
-                                                           f"{stress['planned_bytes'] / 2**20:.0f} planned MiB"}
+    stress, broken = (load("serve_stress")[mode] for mode in ("load", "hostile"))
+    return {"server_race": "; ".join(said),
+            "server_load": f"{stress['counts']['same']:,} answers as alone, {'; '.join(stress['wrong']) or 'none lost'}; {stress['resident_bytes'] / 2**20:.0f} of "
+                           f"{stress['planned_bytes'] / 2**20:.0f} planned MiB",
+            "server_broken": f"{sum(broken['counts'].values()):,} requests, {'; '.join(broken['wrong']) or 'nothing found'}"}
 
 
 def serving() -> str:
@@ -266,8 +268,8 @@ def serving() -> str:
         for row in found:
             snug, peer = row["snug"], row["llama_cpp"]
             rows.append([f"{weights}, {row['users']} user{'s' if row['users'] > 1 else ''}", *(f"{each['tokens_per_second']:.0f}" for each in (snug, peer)),
-                         f"{row['ratio']:.2f}", *(f"{each['first_token_p50_ms']:,} and {each['first_token_p99_ms']:,} ms" for each in (snug, peer))])
-    return table(["weights, users", "tokens/s", "llama.cpp", "ratio", "first token, p50 and p99", "llama.cpp"], rows)
+                         f"{row['ratio']:.2f}", f"{row['processor_ratio']:.2f}", *(f"{each['first_token_p50_ms']:,} and {each['first_token_p99_ms']:,} ms" for each in (snug, peer))])
+    return table(["weights, users", "tokens/s", "llama.cpp", "ratio", "for each second of the processor", "first token, p50 and p99", "llama.cpp"], rows)
 
 
 def readme() -> str:
