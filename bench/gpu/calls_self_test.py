@@ -243,7 +243,9 @@ def run_calls(wanted: list[str], build: pathlib.Path, folder: pathlib.Path, envi
     """Two side by side; those that take rates from the first of all begin when it has ended."""
     def later(call: str) -> session.Ran:
         if call in LATER:
-            made[LATER[call]].result()
+            first = made[LATER[call]].result()
+            require((folder / LATER[call] / "gpu.json").exists() and results.load(folder / LATER[call] / "gpu.json")["calibration"],
+                    f"call {LATER[call]} left no rates:\n{first.text}")
             leave_rates(folder / LATER[call], folder / call)
         return run_call(call, build, folder / call, environment)
 
