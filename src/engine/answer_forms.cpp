@@ -9,8 +9,8 @@
 
 namespace snug::engine {
 
-template <typename Grammar>
-AnswerForms::Form AnswerForms::form(const std::string& name, Grammar grammar_of) {
+AnswerForms::Form AnswerForms::form(const std::string& name,
+                                    const std::function<text::ByteGrammar()>& grammar_of) {
   const auto at = std::ranges::find(known_, name, &std::pair<std::string, Form>::first);
   if (at != known_.end()) {
     std::rotate(known_.begin(), at, at + 1);
@@ -33,10 +33,6 @@ AnswerForms::Form AnswerForms::regex(const std::string& expression) {
 
 AnswerForms::Form AnswerForms::json_schema(const std::string& schema, const std::string& name) {
   return form("json_schema " + schema, [&] { return text::schema_text_grammar(schema, name); });
-}
-
-AnswerForms::Form AnswerForms::json_object() {
-  return form("json_object", [] { return text::json_object_grammar(); });
 }
 
 }  // namespace snug::engine

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,14 +27,13 @@ class AnswerForms {
   // Answers that are JSON and valid under a schema (text/grammar/schema_grammar.h), which `name`
   // names in messages. Throws UserError for what is wrong with it, and for what is not built.
   Form json_schema(const std::string& schema, const std::string& name);
-  // Any JSON object.
-  Form json_object();
+  // Answers of a grammar that is made where it is not known yet by this name. Throws UserError in
+  // the place of std::invalid_argument.
+  Form form(const std::string& name, const std::function<text::ByteGrammar()>& grammar_of);
 
  private:
   // Requests of a file often ask for a few forms in turn.
   static constexpr size_t kMaxForms = 16;
-  template <typename Grammar>
-  Form form(const std::string& name, Grammar grammar_of);
 
   const text::Tokenizer& tokenizer_;
   std::shared_ptr<const text::TokenTrie> tokens_{};   // when the first form needs them

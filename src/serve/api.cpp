@@ -245,7 +245,7 @@ HttpAnswer Api::tokenize(const HttpRequest& request) {
   adapter_named(fields.text("model").value_or(""), model_);
   engine::Ids ids;
   if (fields.find("messages") != nullptr) {
-    ids = read_conversation(fields, model_);
+    ids = read_conversation(fields, model_).ids;
   } else {
     // llama.cpp's name of the field, and vLLM's.
     const auto content = fields.text("content");

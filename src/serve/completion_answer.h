@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "serve/answer_queue.h"
 #include "serve/completion_request.h"
 #include "serve/served_model.h"
+#include "text/answer/answer_reader.h"
 
 namespace snug::serve {
 
@@ -34,12 +36,21 @@ class CompletionAnswer {
 
  private:
   struct Choice {
+    std::optional<text::AnswerReader> reader{};  // of a chat
+    std::vector<text::AnswerPiece> pieces{};     // of the last event
+    size_t calls_before = 0;                     // those of the last event
     std::string text{};
+    std::string thought{};
+    nlohmann::ordered_json calls = nlohmann::ordered_json::array();
     std::string finish{};
     nlohmann::ordered_json tokens = nlohmann::ordered_json::array();  // their log-probabilities
     int64_t cached_tokens = 0;
     int64_t offset = 0;  // characters of the tokens so far
   };
+  void divide(Choice& choice, const ChoiceEvent& event);
+  nlohmann::ordered_json call_json(const text::ToolCall& call, int64_t choice, size_t number) const;
+  std::vector<nlohmann::ordered_json> deltas(const Choice& choice) const;
+  nlohmann::ordered_json message(const Choice& choice) const;
   nlohmann::ordered_json frame(bool is_chunk) const;
   nlohmann::ordered_json chunk(int64_t choice, nlohmann::ordered_json delta) const;
   nlohmann::ordered_json usage() const;
@@ -56,6 +67,7 @@ class CompletionAnswer {
   std::vector<Choice> choices_;
   size_t ended_ = 0;
   int64_t new_tokens_ = 0;
+  int64_t thought_tokens_ = 0;  // of them
 };
 
 }  // namespace snug::serve

@@ -53,32 +53,76 @@ void read_log_probabilities(RequestFields& fields, CompletionRequest& request) {
   if (is_asked) request.common.log_probabilities = likeliest.value_or(0);
 }
 
-AskedForm read_response_format(RequestFields& fields) {
+// The schema that response_format asks for; null: none.
+ordered_json read_response_format(RequestFields& fields) {
   std::optional<RequestFields> format = fields.object("response_format");
-  AskedForm form;
-  if (format) {
-    const std::string type = format->text("type").value_or("");
-    if (type == "json_object") {
-      form.kind = AskedForm::Kind::json_object;
-    } else if (type == "json_schema") {
-      std::optional<RequestFields> schema = format->object("json_schema");
-      if (!schema) format->refuse("json_schema", "is missing");
-      for (const char* name : {"name", "description", "strict"}) schema->pass_over(name);
-      const ordered_json* document = schema->find("schema");
-      if (document == nullptr) schema->refuse("schema", "is missing");
-      form = {.kind = AskedForm::Kind::json_schema, .text = document->dump()};
-      schema->refuse_others();
-    } else if (type != "text") {
-      format->refuse("type", "must be text, json_object or json_schema");
-    }
-    format->refuse_others();
+  if (!format) return nullptr;
+  const std::string type = format->text("type").value_or("");
+  ordered_json document;
+  if (type == "json_object") {
+    document = {{"type", "object"}};
+  } else if (type == "json_schema") {
+    std::optional<RequestFields> schema = format->object("json_schema");
+    if (!schema) format->refuse("json_schema", "is missing");
+    for (const char* name : {"name", "description", "strict"}) schema->pass_over(name);
+    const ordered_json* given = schema->find("schema");
+    if (given == nullptr) schema->refuse("schema", "is missing");
+    document = *given;
+    schema->refuse_others();
+  } else if (type != "text") {
+    format->refuse("type", "must be text, json_object or json_schema");
   }
-  if (const auto regex = fields.text("guided_regex")) {
-    if (form.kind != AskedForm::Kind::none)
-      fields.refuse("guided_regex", "is given next to response_format; an answer follows one");
-    form = {.kind = AskedForm::Kind::regex, .text = *regex};
-  }
-  return form;
+  format->refuse_others();
+  return document;
+}
+
+// The name of what stands before a form, for that of the whole.
+std::string name_of(const text::AnswerBeginning& beginning) {
+  if (beginning.thought == nullptr) return "";
+  return fmt::format("{} {} ", beginning.thought->open, beginning.begins_in_thought);
+}
+
+AskedForm calls_form(const text::AnswerBeginning& beginning, const text::HeldCalls& calls) {
+  ordered_json functions = ordered_json::array();
+  for (const text::CalledFunction& one : calls.functions)
+    functions.push_back({one.name, one.parameters});
+  return {.name = fmt::format("{}calls {} {} {} {}", name_of(beginning), calls.format->name,
+                              calls.is_optional, calls.is_single, one_line(functions)),
+          .grammar = [=] { return text::answer_calls_grammar(beginning, calls); }};
+}
+
+// What the answers are held to: one of a schema, an expression and calls of tools.
+AskedForm read_form(RequestFields& fields, const text::AnswerBeginning& beginning,
+                    const AskedTools& tools) {
+  const ordered_json schema = read_response_format(fields);
+  const auto regex = fields.text("guided_regex");
+  if (regex && !schema.is_null())
+    fields.refuse("guided_regex", "is given next to response_format; an answer follows one");
+  if (tools.calls.format != nullptr && (regex || !schema.is_null()))
+    fields.refuse(regex ? "guided_regex" : "response_format",
+                  "is given next to tools; an answer follows one of them. With tool_choice: none "
+                  "no tool is called");
+  if (tools.is_held) return calls_form(beginning, tools.calls);
+  if (regex)
+    return {.name = fmt::format("{}regex {}", name_of(beginning), *regex),
+            .grammar = [=] { return text::answer_regex_grammar(beginning, *regex); }};
+  if (!schema.is_null())
+    return {.name = fmt::format("{}json_schema {}", name_of(beginning), one_line(schema)),
+            .grammar = [=] { return text::answer_schema_grammar(beginning, schema); }};
+  return {};
+}
+
+// Reads the conversation of a chat, and how its answers are divided.
+void read_chat(RequestFields& fields, CompletionRequest& request, const ServedModel& model) {
+  AskedConversation asked = read_conversation(fields, model);
+  request.prompts = {std::move(asked.ids)};
+  request.marks = {.thought = model.thought_marks(),
+                   .begins_in_thought = asked.ends_in_thought,
+                   .calls = asked.tools.calls.format};
+  request.marks.names.reserve(asked.tools.calls.functions.size());
+  for (const text::CalledFunction& one : asked.tools.calls.functions)
+    request.marks.names.push_back(one.name);
+  request.form = read_form(fields, {model.thought_marks(), asked.ends_in_thought}, asked.tools);
 }
 
 void read_stream(RequestFields& fields, CompletionRequest& request) {
@@ -118,13 +162,8 @@ void refuse_not_built(RequestFields& fields, bool is_chat) {
     fields.not_built("store", false, "nothing is kept");
     fields.not_built("service_tier", "auto", "all requests are served in their order");
     fields.not_built("modalities", ordered_json::array({"text"}), "answers are text");
-    fields.not_built("tools", ordered_json::array(),
-                     "calls are not read out of answers; describe the tools in a message and ask "
-                     "for JSON with response_format");
-    fields.not_built("tool_choice", "none", "as tools");
-    fields.not_built("parallel_tool_calls", true, "as tools");
-    fields.not_built("functions", ordered_json::array(), "as tools");
-    fields.not_built("function_call", "none", "as tools");
+    fields.not_built("functions", ordered_json::array(), "the field tools is its newer name");
+    fields.not_built("function_call", "none", "the field tool_choice is its newer name");
     fields.not_built("reasoning_effort", "none",
                      "templates that can think less take a word in chat_template_kwargs");
     fields.not_built("add_generation_prompt", true, "the assistant's turn always follows");
@@ -220,7 +259,6 @@ CompletionRequest read_completion_request(std::string_view body, bool is_chat,
   request.common.sampling = model.sampling();
   read_sampling(fields, request.common.sampling);
   read_log_probabilities(fields, request);
-  request.form = read_response_format(fields);
   read_stream(fields, request);
   read_end(fields, request, model);
   refuse_not_built(fields, is_chat);
@@ -231,10 +269,12 @@ CompletionRequest read_completion_request(std::string_view body, bool is_chat,
     request.common.sampling.seed = *seed;
   }
   try {
-    if (is_chat)
-      request.prompts = {read_conversation(fields, model)};
-    else
+    if (is_chat) {
+      read_chat(fields, request, model);
+    } else {
       request.prompts = read_prompts(fields, model);
+      request.form = read_form(fields, {}, {});
+    }
   } catch (const base::UserError& error) {
     throw ApiError(kBadRequest, error.what(), is_chat ? "messages" : "prompt");
   }

@@ -12,6 +12,8 @@
 #include "serve/inference_loop.h"
 #include "serve/request_fields.h"
 #include "serve/served_model.h"
+#include "serve/tool_request.h"
+#include "text/answer/answer_reader.h"
 
 namespace snug::serve {
 
@@ -21,7 +23,8 @@ struct CompletionRequest {
   std::vector<engine::Ids> prompts{};
   engine::Request common{};  // of all answers, without prompt and sample
   AskedForm form{};
-  int64_t answers = 1;  // to each prompt
+  text::AnswerMarks marks{};  // by which the answers of a chat are divided
+  int64_t answers = 1;        // to each prompt
   bool has_seed = false;
   bool is_streamed = false;
   bool has_usage = false;  // at the end of a stream
@@ -37,7 +40,14 @@ CompletionRequest read_completion_request(std::string_view body, bool is_chat,
 // a name that there is not.
 std::string adapter_named(const std::string& named, const ServedModel& model);
 
-// The ids of a conversation: the fields messages, tools and chat_template_kwargs.
-engine::Ids read_conversation(RequestFields& fields, const ServedModel& model);
+// A conversation up to where the assistant's answer begins, and the tools that it may call.
+struct AskedConversation {
+  engine::Ids ids{};
+  bool ends_in_thought = false;  // the template opened one
+  AskedTools tools{};
+};
+
+// The fields messages, chat_template_kwargs, and those of tools.
+AskedConversation read_conversation(RequestFields& fields, const ServedModel& model);
 
 }  // namespace snug::serve

@@ -149,19 +149,7 @@ void InferenceLoop::State::begin(std::vector<Submission>& submissions, const Que
   int64_t choice = 0;
   try {
     for (auto& [request, form] : submissions) {
-      switch (form.kind) {
-        case AskedForm::Kind::none:
-          break;
-        case AskedForm::Kind::json_object:
-          request.form = forms.json_object();
-          break;
-        case AskedForm::Kind::json_schema:
-          request.form = forms.json_schema(form.text, "response_format");
-          break;
-        case AskedForm::Kind::regex:
-          request.form = forms.regex(form.text);
-          break;
-      }
+      if (form.grammar) request.form = forms.form(form.name, form.grammar);
       if (limits.request_seconds > 0) request.deadline = engine->now() + limits.request_seconds;
       queue->requests.push_back(engine->submit(
           std::move(request),

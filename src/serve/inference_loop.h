@@ -13,11 +13,11 @@
 
 namespace snug::serve {
 
-// What an answer follows; the thread of inference makes a grammar of it.
+// What an answer follows; the thread of inference makes the grammar, where it does not know it by
+// its name.
 struct AskedForm {
-  enum class Kind : uint8_t { none, json_object, json_schema, regex };
-  Kind kind = Kind::none;
-  std::string text{};  // of a schema or an expression
+  std::string name{};
+  std::function<text::ByteGrammar()> grammar{};  // empty: any answer
 };
 
 // One of the answers that an HTTP request asks for.

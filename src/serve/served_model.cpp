@@ -14,6 +14,7 @@
 #include "plan/spec/adapter_slots.h"
 #include "runtime/loading/load_weights.h"
 #include "serve/api_error.h"
+#include "text/chat/chat_settings.h"
 
 namespace snug::serve {
 namespace {
@@ -49,6 +50,7 @@ ServedModel::ServedModel(const formats::Recipe& recipe, std::string name)
   try {
     chat_.emplace(recipe.chat_template, *tokenizer_);
     chat_ends_ = engine::end_ids(recipe, *tokenizer_, true);
+    find_marks();
   } catch (const base::UserError& error) {
     if (!recipe.chat_template.empty()) throw;
     why_no_chat_ = error.what();
@@ -64,6 +66,22 @@ ServedModel::ServedModel(const formats::Recipe& recipe, std::string name)
 }
 
 ServedModel::~ServedModel() = default;
+
+// Marks that are special tokens become a part of the text of answers, which is divided by them.
+void ServedModel::find_marks() {
+  const std::string source =
+      chat_->source() ? *chat_->source() : *tokenizer_->chat_settings().find(true);
+  thought_marks_ = text::find_thought_marks(source, *tokenizer_);
+  calls_ = text::template_calls(*chat_, source);
+  other_name_of_tools_ = text::other_name_of_tools(source);
+  if (thought_marks_ != nullptr)
+    for (const std::string_view mark : {thought_marks_->open, thought_marks_->close})
+      tokenizer_->show_special(mark);
+  if (calls_.format != nullptr)
+    for (const std::string_view mark :
+         {calls_.format->begin, calls_.format->end, calls_.format->after_name})
+      tokenizer_->show_special(mark);
+}
 
 std::vector<std::string> ServedModel::adapters() const {
   const std::lock_guard lock(mutex_);

@@ -12,6 +12,8 @@
 #include "engine/inference.h"
 #include "engine/sampling.h"
 #include "formats/recipe/recipe.h"
+#include "text/answer/call_format.h"
+#include "text/answer/thought_marks.h"
 #include "text/chat/chat_template.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -48,6 +50,11 @@ class ServedModel {
   // Null where there is none, for the reason why_no_chat().
   const text::ChatTemplate* chat() const { return chat_ ? &*chat_ : nullptr; }
   const std::string& why_no_chat() const { return why_no_chat_; }
+  // The marks of thoughts in answers of chats; null: there are none.
+  const text::ThoughtMarks* thought_marks() const { return thought_marks_; }
+  // What the chat template writes of tools, and under which name it looks for them besides `tools`.
+  const text::TemplateCalls& calls() const { return calls_; }
+  std::string_view other_name_of_tools() const { return other_name_of_tools_; }
   // The ids that end an answer.
   const std::vector<int32_t>& end_ids(bool is_chat) const {
     return is_chat ? chat_ends_ : text_ends_;
@@ -57,12 +64,17 @@ class ServedModel {
   int64_t pages() const { return pages_; }
 
  private:
+  void find_marks();
+
   formats::Recipe recipe_;
   std::string name_;
   mutable std::mutex mutex_;  // of the recipe's adapters
   std::optional<text::Tokenizer> tokenizer_{};
   std::optional<text::ChatTemplate> chat_{};
   std::string why_no_chat_{};
+  const text::ThoughtMarks* thought_marks_ = nullptr;
+  text::TemplateCalls calls_{};
+  std::string_view other_name_of_tools_{};
   std::vector<int32_t> chat_ends_{};
   std::vector<int32_t> text_ends_{};
   engine::SamplingOptions sampling_{};

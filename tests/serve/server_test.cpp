@@ -138,7 +138,9 @@ TEST_F(ServerTest, NamesWhatItDoesNotTake) {
       {{{"messages", {message}}, {"max_tokens", 5}, {"max_completion_tokens", 6}}, "max_tokens"},
       {{{"messages", {message}}, {"top_logprobs", 2}}, "top_logprobs"},
       {{{"messages", {message}}, {"stream_options", {{"include_usage", true}}}}, "stream_options"},
-      {{{"messages", {message}}, {"tools", {{{"type", "function"}}}}}, "tools"},
+      {{{"messages", {message}},
+        {"tools", {{{"type", "function"}, {"function", {{"name", "f"}}}}}}},
+       "tools"},  // the template takes none
       {{{"messages", {message}}, {"logit_bias", {{"5", 1}}}}, "logit_bias"},
       {{{"messages", {message}}, {"response_format", {{"type", "xml"}}}}, "response_format.type"},
       {{{"messages", {message}}, {"stop", {""}}}, "stop"},

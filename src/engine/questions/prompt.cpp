@@ -94,8 +94,11 @@ std::vector<int32_t> prompt_before(const text::Tokenizer& tokenizer, const std::
 
 std::vector<int32_t> chat_prompt(const text::Tokenizer& tokenizer, const text::ChatTemplate& chat,
                                  const text::Conversation& conversation) {
-  return ids_of(tokenizer, std::vector<Part>{{chat.prompt(conversation), -1, false}},
-                SpecialTokens::none);
+  return rendered_prompt(tokenizer, chat.prompt(conversation));
+}
+
+std::vector<int32_t> rendered_prompt(const text::Tokenizer& tokenizer, const std::string& text) {
+  return ids_of(tokenizer, std::vector<Part>{{text, -1, false}}, SpecialTokens::none);
 }
 
 std::vector<int32_t> encoder_prompt(const text::Tokenizer& tokenizer, const std::string& text) {

@@ -32,6 +32,9 @@ std::vector<int32_t> prompt_before(const text::Tokenizer& tokenizer, const std::
 std::vector<int32_t> chat_prompt(const text::Tokenizer& tokenizer, const text::ChatTemplate& chat,
                                  const text::Conversation& conversation);
 
+// The ids of a text that a chat template wrote, with the tokens that it names.
+std::vector<int32_t> rendered_prompt(const text::Tokenizer& tokenizer, const std::string& text);
+
 // The encoder's input for a text: with every token that the tokenizer adds around a text, EOS at
 // its end included.
 std::vector<int32_t> encoder_prompt(const text::Tokenizer& tokenizer, const std::string& text);

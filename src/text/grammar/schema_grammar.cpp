@@ -57,9 +57,10 @@ std::string pointer_part(std::string name) {
 
 class SchemaBuilder {
  public:
-  explicit SchemaBuilder(const SchemaJson& document) : document_(document) {}
+  SchemaBuilder(const SchemaJson& document, GrammarBuilder& builder)
+      : document_(document), builder_(builder) {}
 
-  ByteGrammar run() {
+  RuleId run() {
     const RuleId root = rule_of("#");
     try {
       for (; !waiting_.empty(); waiting_.pop_front()) {
@@ -70,12 +71,7 @@ class SchemaBuilder {
       throw std::invalid_argument(
           fmt::format("the JSON schema {}, at {}", error.what(), waiting_.front().first));
     }
-    try {
-      return builder_.finish(root);
-    } catch (const std::invalid_argument& error) {
-      throw std::invalid_argument(
-          fmt::format("the JSON schema cannot be followed: {}", error.what()));
-    }
+    return root;
   }
 
  private:
@@ -418,7 +414,7 @@ class SchemaBuilder {
   }
 
   const SchemaJson& document_;
-  GrammarBuilder builder_;
+  GrammarBuilder& builder_;
   JsonGrammar json_{builder_};
   std::map<std::string, RuleId> rules_;
   std::deque<std::pair<std::string, RuleId>> waiting_;  // rules that are to be built
@@ -427,7 +423,20 @@ class SchemaBuilder {
 
 }  // namespace
 
-ByteGrammar schema_grammar(const SchemaJson& schema) { return SchemaBuilder(schema).run(); }
+RuleId add_schema(GrammarBuilder& builder, const SchemaJson& schema) {
+  return SchemaBuilder(schema, builder).run();
+}
+
+ByteGrammar schema_grammar(const SchemaJson& schema) {
+  GrammarBuilder builder;
+  const RuleId root = add_schema(builder, schema);
+  try {
+    return builder.finish(root);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(
+        fmt::format("the JSON schema cannot be followed: {}", error.what()));
+  }
+}
 
 ByteGrammar schema_text_grammar(std::string_view schema, const std::string& name) {
   return schema_grammar(
@@ -435,7 +444,5 @@ ByteGrammar schema_text_grammar(std::string_view schema, const std::string& name
         throw base::UserError(problem, base::location_in(schema, offset, name));
       }));
 }
-
-ByteGrammar json_object_grammar() { return schema_grammar({{"type", "object"}}); }
 
 }  // namespace snug::text

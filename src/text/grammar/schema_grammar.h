@@ -19,13 +19,14 @@
 
 namespace snug::text {
 
-// Throws std::invalid_argument that names what is wrong or not built, and where.
+// A rule of a larger grammar. Throws std::invalid_argument that names what is wrong or not built,
+// and where.
+RuleId add_schema(GrammarBuilder& builder, const nlohmann::ordered_json& schema);
+
+// The same as a grammar of its own.
 ByteGrammar schema_grammar(const nlohmann::ordered_json& schema);
 
 // Of a text, which `name` names in messages; UserError for what is no JSON.
 ByteGrammar schema_text_grammar(std::string_view schema, const std::string& name);
-
-// Any JSON object.
-ByteGrammar json_object_grammar();
 
 }  // namespace snug::text

@@ -59,7 +59,7 @@ bool has_other_tokenizer(const std::filesystem::path& adapter, const std::filesy
   return size(adapter) > 0 && size(adapter) != size(model);
 }
 
-Tokenizer::Tokenizer(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+Tokenizer::Tokenizer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
@@ -243,6 +243,11 @@ std::optional<std::string> Tokenizer::bytes_of(int32_t id) const {
 bool Tokenizer::is_special(int32_t id) const {
   const auto added = parts_->added_by_id.find(id);
   return added != parts_->added_by_id.end() && added->second.special;
+}
+
+void Tokenizer::show_special(std::string_view token) {
+  const auto id = parts_->added_ids.find(std::string(token));
+  if (id != parts_->added_ids.end()) parts_->added_by_id.at(id->second).special = false;
 }
 
 bool Tokenizer::is_added(int32_t id) const { return parts_->added_by_id.contains(id); }

@@ -83,6 +83,9 @@ class Tokenizer {
   // the token's neighbours.
   std::optional<std::string> bytes_of(int32_t id) const;
   bool is_special(int32_t id) const;
+  // From now on this token, if there is one, is a part of texts as those that are not special are:
+  // a mark of which answers are made. Before any other thread uses the tokenizer.
+  void show_special(std::string_view token);
   bool is_added(int32_t id) const;  // an added token, whether special or not
   // Those that from_folder added.
   std::span<const int32_t> new_ids() const;
@@ -106,7 +109,7 @@ class Tokenizer {
   const Parts& parts() const { return *parts_; }
 
  private:
-  explicit Tokenizer(std::unique_ptr<const Parts> parts);
+  explicit Tokenizer(std::unique_ptr<Parts> parts);
   struct Source {
     std::string_view tokenizer_json;
     std::string_view config;
@@ -114,7 +117,7 @@ class Tokenizer {
   };
   static std::unique_ptr<Parts> read_parts(const Source& source,
                                            std::span<const std::string> added = {});
-  std::unique_ptr<const Parts> parts_;
+  std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace snug::text
