@@ -84,6 +84,8 @@ const Api::Route* Api::find_route(const std::string& path) {
       {"/detokenize", "POST", &Api::detokenize},
       {"/snug/server", "GET", &Api::server},
       {"/snug/runs", "GET", &Api::runs, false, true},
+      {"/snug/planner", "GET", &Api::planner},
+      {"/snug/plan", "POST", &Api::plan},
   });
   const auto at = std::ranges::find_if(routes, [&](const Route& route) {
     return path == route.path ||
@@ -98,7 +100,11 @@ const Api::Route* Api::find_route(const std::string& path) {
 }
 
 Api::Api(ServedModel& model, InferenceLoop& loop, ApiOptions options)
-    : model_(model), loop_(loop), options_(std::move(options)), begun_(now_since_1970()) {}
+    : model_(model),
+      loop_(loop),
+      options_(std::move(options)),
+      begun_(now_since_1970()),
+      planner_(options_.planner, options_.planner_room) {}
 
 void Api::check(const HttpRequest& request, bool is_open) const {
   if (request.is_crowd)
@@ -196,6 +202,7 @@ HttpAnswer Api::server(const HttpRequest& /*request*/) {
                       {"has_chat", model_.chat() != nullptr},
                       {"max_length", model_.context()},
                       {"has_runs", !options_.runs.empty()},
+                      {"has_planner", !options_.planner.empty()},
                       {"sampling",
                        {{"temperature", sampling.temperature},
                         {"top_p", sampling.top_p},
@@ -212,6 +219,13 @@ HttpAnswer Api::runs(const HttpRequest& request) {
   if (request.path.size() > kList.size() + 1)
     return json_answer(run_in(options_.runs, request.path.substr(kList.size() + 1)));
   return json_answer(runs_in(options_.runs));
+}
+
+HttpAnswer Api::planner(const HttpRequest& /*request*/) { return json_answer(planner_.choices()); }
+
+HttpAnswer Api::plan(const HttpRequest& request) {
+  RequestFields fields(request.body);
+  return json_answer(planner_.plan(fields));
 }
 
 HttpAnswer Api::load_adapter(const HttpRequest& request) {

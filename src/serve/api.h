@@ -12,6 +12,7 @@
 
 #include "serve/http_server.h"
 #include "serve/inference_loop.h"
+#include "serve/planner.h"
 #include "serve/served_model.h"
 #include "serve/server_metrics.h"
 
@@ -24,6 +25,8 @@ struct ApiOptions {
   std::string api_key{};                   // empty: none is needed
   std::string runs{};                      // the folder of runs that are shown; empty: none
   bool adapter_loading = false;            // requests may load and drop adapters
+  std::string planner{};                   // the binary of snug, which plans; empty: nothing does
+  int64_t planner_room = -1;               // bytes that host_memory leaves; -1: no limit
   int64_t planned_bytes = 0;               // arenas, connections and the process
   std::function<int64_t()> connections{};  // that are open
 };
@@ -47,6 +50,8 @@ class Api {
   HttpAnswer models(const HttpRequest& request);
   HttpAnswer server(const HttpRequest& request);
   HttpAnswer runs(const HttpRequest& request);
+  HttpAnswer planner(const HttpRequest& request);
+  HttpAnswer plan(const HttpRequest& request);
   HttpAnswer load_adapter(const HttpRequest& request);
   HttpAnswer drop_adapter(const HttpRequest& request);
   HttpAnswer tokenize(const HttpRequest& request);
@@ -60,6 +65,7 @@ class Api {
   const ApiOptions options_;
   const int64_t begun_;  // seconds since 1970
   ServerMetrics metrics_{};
+  Planner planner_;
   std::counting_semaphore<kReaders> readers_{kReaders};
   std::mutex adapters_{};  // held while they are replaced
   std::atomic<bool> is_stopping_ = false;

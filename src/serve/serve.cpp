@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -76,7 +77,7 @@ std::string served_name(const std::string& model) {
 }
 
 int serve(const formats::Recipe& recipe, const std::string& name, bool json) {
-  Server server(recipe, name);
+  Server server(recipe, name, fmt::format("/proc/{}/exe", ::getpid()));
   const int64_t port = server.start();
   listen_to_signals();
   tell(server, address_of(recipe.host, port), json);

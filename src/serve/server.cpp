@@ -1,7 +1,9 @@
 #include "serve/server.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "base/seconds_since.h"
@@ -44,7 +46,7 @@ ConnectionMemory connection_memory(const formats::Recipe& recipe) {
           .reading_bytes = kReaders * kReadingFactor * recipe.max_body};
 }
 
-Server::Server(const formats::Recipe& recipe, const std::string& name)
+Server::Server(const formats::Recipe& recipe, const std::string& name, std::string planner)
     : recipe_(recipe),
       process_bytes_(runtime::outside_bytes()),
       memory_(connection_memory(recipe)),
@@ -56,6 +58,10 @@ Server::Server(const formats::Recipe& recipe, const std::string& name)
            {.api_key = recipe.api_key,
             .runs = recipe.runs,
             .adapter_loading = recipe.adapter_loading,
+            .planner = std::move(planner),
+            .planner_room = recipe.host_memory == 0
+                                ? -1
+                                : std::max<int64_t>(0, recipe.host_memory - planned_bytes()),
             .planned_bytes = planned_bytes(),
             .connections = [this] { return http_.connections(); }}),
       http_(http_limits(recipe),

@@ -24,8 +24,9 @@ ConnectionMemory connection_memory(const formats::Recipe& recipe);
 class Server {
  public:
   // Plans and loads. Throws UserError; with exit code 3 where it does not fit the budget.
-  // `name`: by which clients ask for the model.
-  Server(const formats::Recipe& recipe, const std::string& name);
+  // `name`: by which clients ask for the model. `planner`: the binary of snug, with which the page
+  // plans; empty: it does not.
+  Server(const formats::Recipe& recipe, const std::string& name, std::string planner = "");
 
   // Listens from now on. Returns the port. Throws UserError where that is not possible.
   int64_t start();

@@ -202,5 +202,35 @@ TEST_F(ToolsTest, WhatIsWrongWithToolsIsNamed) {
             "tool_choice");
 }
 
+// The page's planner, with a program in the place of snug.
+TEST(ServerPlanner, TellsWhatAPlanSays) {
+  const TemporaryFolder folder;
+  const std::filesystem::path program = folder.write(
+      "planner",
+      "#!/bin/sh\nfor word in \"$@\"; do case $word in picture=*) echo '<!doctype html>P' > "
+      "\"${word#picture=}\";; esac; done\necho '{\"fits\": false,'\necho \"\\\"asked\\\": "
+      "\\\"$1 $3 $4 $5 $6\\\"}\"\necho 'snug: error: the job does not fit' >&2\nexit 3\n");
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  serve::Server server(recipe_of({"model=examples/wordnet", "init=random", "max_length=64",
+                                  "batch=1", "port=0", "threads=1"}),
+                       "small", program.string());
+  const int64_t port = server.start();
+  const json choices = json::parse(body_of(answer_to(port, get_text("/snug/planner"))));
+  EXPECT_GT(choices.at("models").size(), 50U);
+  const auto plan = [&](json body) {
+    return answer_to(port, post_text("/snug/plan", body.dump()));
+  };
+  json body = {
+      {"model", "llama-3.1-8b"}, {"method", "lora"}, {"device", "h100"}, {"max_length", 8}};
+  const json said = json::parse(body_of(plan(body)));
+  EXPECT_EQ(said.at("fits"), false);
+  EXPECT_EQ(said.at("message"), "the job does not fit");
+  EXPECT_EQ(said.at("plan").at("asked"),
+            "plan model=llama-3.1-8b method=lora device=h100 max_length=8");
+  EXPECT_EQ(said.at("picture"), "<!doctype html>P\n");
+  body["model"] = "/etc";
+  EXPECT_EQ(status_of(plan(body)), 400);
+}
+
 }  // namespace
 }  // namespace snug::testing
