@@ -116,13 +116,17 @@ AskedForm read_form(RequestFields& fields, const text::AnswerBeginning& beginnin
 void read_chat(RequestFields& fields, CompletionRequest& request, const ServedModel& model) {
   AskedConversation asked = read_conversation(fields, model);
   request.prompts = {std::move(asked.ids)};
+  const bool is_open = asked.thought == text::ThoughtPlace::within;
   request.marks = {.thought = model.thought_marks(),
-                   .begins_in_thought = asked.ends_in_thought,
+                   .begins_in_thought = is_open,
                    .calls = asked.tools.calls.format};
   request.marks.names.reserve(asked.tools.calls.functions.size());
   for (const text::CalledFunction& one : asked.tools.calls.functions)
     request.marks.names.push_back(one.name);
-  request.form = read_form(fields, {model.thought_marks(), asked.ends_in_thought}, asked.tools);
+  // What is held begins at once where the template has closed the thought.
+  const bool may_think = asked.thought != text::ThoughtPlace::after;
+  request.form =
+      read_form(fields, {may_think ? model.thought_marks() : nullptr, is_open}, asked.tools);
 }
 
 void read_stream(RequestFields& fields, CompletionRequest& request) {

@@ -43,7 +43,7 @@ std::string adapter_named(const std::string& named, const ServedModel& model);
 // A conversation up to where the assistant's answer begins, and the tools that it may call.
 struct AskedConversation {
   engine::Ids ids{};
-  bool ends_in_thought = false;  // the template opened one
+  text::ThoughtPlace thought = text::ThoughtPlace::before;  // where the answer begins
   AskedTools tools{};
 };
 

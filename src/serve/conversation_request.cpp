@@ -3,18 +3,22 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "engine/questions/prompt.h"
 #include "serve/api_error.h"
 #include "serve/completion_request.h"
 #include "text/chat/conversation.h"
 #include "text/chat/jinja/values/json_values.h"
+#include "text/chat/jinja/values/print.h"
 
 namespace snug::serve {
 namespace {
 
 using nlohmann::ordered_json;
+using std::string_view_literals::operator""sv;
 
 // OpenAI's newer name of system messages, which no template knows.
 constexpr const char* kDeveloper = "developer";
@@ -71,18 +75,39 @@ void check_system_message(RequestFields& fields, const text::Conversation& conve
                     "in front of the first question");
 }
 
-// The same of what tools were called and what they gave back.
-void check_tool_messages(RequestFields& fields, const text::Conversation& conversation,
-                         const text::TemplateCalls& calls) {
-  for (size_t i = 0; i < conversation.messages.size(); ++i) {
-    const text::Message& message = conversation.messages[i];
-    const bool is_lost = (message.has("tool_calls") && calls.leaves_out_calls) ||
-                         (message.role() == "tool" && calls.leaves_out_results);
-    if (is_lost)
-      fields.refuse(fmt::format("messages[{}]", i),
-                    "is about a call of a tool, which this model's chat template does not write; "
-                    "say it in the content of a message");
+// The calls of a message in its text, as the model wrote them: for a template that leaves them out.
+text::Message with_written_calls(const text::Message& message, const text::CallFormat& format) {
+  std::vector<text::ToolCall> calls;
+  const text::jinja::List& given = message.find("tool_calls")->items();
+  calls.reserve(given.size());
+  for (const text::jinja::Value& one : given) {
+    const text::jinja::Dict& function = one.as_dict().find("function"sv)->as_dict();
+    const text::jinja::Value& arguments = *function.find("arguments"sv);
+    const bool is_text = arguments.is(text::jinja::Value::Kind::text);
+    calls.push_back({function.find("name"sv)->as_text(),
+                     (is_text ? arguments : text::jinja::print_json(arguments, {})).as_text()});
   }
+  const std::string said = message.content();
+  return message.with("tool_calls", text::jinja::Value::none())
+      .with_content(said + (said.empty() ? "" : "\n") + text::written_calls(format, calls));
+}
+
+// Whether a message is about calls that the template would leave out.
+bool is_left_out(const text::Message& message, const text::TemplateCalls& calls) {
+  const text::jinja::Value* const given = message.find("tool_calls");
+  return (given != nullptr && given->is_true() && calls.leaves_out_calls) ||
+         (message.role() == "tool" && calls.leaves_out_results);
+}
+
+// A message as the template writes all of it.
+text::Message written_message(RequestFields& fields, const text::Message& message, size_t index,
+                              const text::TemplateCalls& calls) {
+  if (!is_left_out(message, calls)) return message;
+  if (message.role() == "tool" || calls.format == nullptr)
+    fields.refuse(fmt::format("messages[{}]", index),
+                  "is about a call of a tool, which this model's chat template does not write; "
+                  "say it in the content of a message");
+  return with_written_calls(message, *calls.format);
 }
 
 }  // namespace
@@ -100,7 +125,8 @@ AskedConversation read_conversation(RequestFields& fields, const ServedModel& mo
   text::Conversation conversation;
   conversation.messages.reserve(messages->size());
   for (size_t i = 0; i < messages->size(); ++i)
-    conversation.messages.push_back(message_of(fields, (*messages)[i], i));
+    conversation.messages.push_back(
+        written_message(fields, message_of(fields, (*messages)[i], i), i, model.calls()));
   if (!asked.tools.tools.empty()) {
     conversation.tools = text::jinja::value_of_json(asked.tools.tools.dump());
     if (!model.other_name_of_tools().empty())
@@ -112,10 +138,9 @@ AskedConversation read_conversation(RequestFields& fields, const ServedModel& mo
       conversation.variables.emplace_back(name, text::jinja::value_of_json(value.dump()));
   }
   check_system_message(fields, conversation, *model.chat());
-  check_tool_messages(fields, conversation, model.calls());
   const std::string prompt = model.chat()->prompt(conversation);
-  asked.ends_in_thought =
-      model.thought_marks() != nullptr && text::ends_in_thought(prompt, *model.thought_marks());
+  if (model.thought_marks() != nullptr)
+    asked.thought = text::thought_place(prompt, *model.thought_marks());
   asked.ids = engine::rendered_prompt(model.tokenizer(), prompt);
   return asked;
 }

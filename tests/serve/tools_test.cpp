@@ -186,6 +186,29 @@ TEST_F(ThoughtsTest, AThoughtIsNoPartOfTheAnswer) {
   EXPECT_EQ(plain.at("usage").at("completion_tokens_details").at("reasoning_tokens"), 0);
 }
 
+// A template that tells of tools and leaves earlier calls out.
+class LeftOutTest : public ToolsTest {
+ protected:
+  LeftOutTest()
+      : ToolsTest(
+            "{{ xml_tools | tojson if xml_tools else '' }}<tool_call>{% for m in messages %}["
+            "{{ m.role }}]{{ m.content }} {% endfor %}") {}
+};
+
+TEST_F(LeftOutTest, CallsAreWrittenIntoTheirMessages) {
+  const json call = {{"id", "a"},
+                     {"type", "function"},
+                     {"function", {{"name", "find"}, {"arguments", "{\"kind\": \"rope\"}"}}}};
+  const json messages = {{{"role", "user"}, {"content", "Q"}},
+                         {{"role", "assistant"}, {"content", "A"}, {"tool_calls", {call}}}};
+  const std::string text = rendered({{"messages", messages}, {"tools", tools()}});
+  EXPECT_TRUE(text.starts_with("[{\"function\"")) << text;
+  EXPECT_NE(text.find("[assistant]A\n<tool_call>\n{\"name\": \"find\", \"arguments\": {\"kind\": "
+                      "\"rope\"}}\n</tool_call> "),
+            std::string::npos)
+      << text;
+}
+
 TEST_F(ToolsTest, WhatIsWrongWithToolsIsNamed) {
   const auto with = [&](const char* field, const json& value) {
     json body = {{"messages", question()}, {"tools", tools()}, {"max_tokens", 1}};

@@ -99,6 +99,14 @@ TEST(AnswerReader, DividesTheSameHoweverTheTextIsCut) {
       EXPECT_EQ(divided(one.marks, one.text, step), one.expected) << one.text << " by " << step;
 }
 
+TEST(CallFormat, WrittenCallsAreReadBack) {
+  const std::vector<ToolCall> calls = {{"f", R"({"a":"]}"})"}, {"g", "{}"}};
+  for (const CallFormat& format : call_formats())
+    EXPECT_EQ(divided({.calls = &format, .names = {"f", "g"}}, written_calls(format, calls), 5),
+              "(f {\"a\":\"]}\"})(g {})|")
+        << format.name;
+}
+
 TEST(CallFormat, IsReadFromPublishedTemplates) {
   const std::string folder = kSharedData + "chat-templates/llama.cpp-2025-02/";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
@@ -135,8 +143,9 @@ TEST(ThoughtMarks, AreThoseOfTheTemplateOrTheTokenizer) {
   const ThoughtMarks* const marks = find_thought_marks("", tokenizer);
   ASSERT_NE(marks, nullptr);
   EXPECT_EQ(marks->open, "[THINK]");
-  EXPECT_TRUE(ends_in_thought("A[THINK]\n", *marks));
-  EXPECT_FALSE(ends_in_thought("A[THINK]\n[/THINK]", *marks));
+  EXPECT_EQ(thought_place("A[THINK]\n", *marks), ThoughtPlace::within);
+  EXPECT_EQ(thought_place("A[THINK]\n[/THINK]\n", *marks), ThoughtPlace::after);
+  EXPECT_EQ(thought_place("A[THINK]\nA", *marks), ThoughtPlace::before);
   // A special token is not shown until it is a mark, and then it is a part of texts.
   const std::vector<int32_t> ids = tokenizer.encode("A[THINK]", false);
   EXPECT_EQ(tokenizer.decode(ids), "A");

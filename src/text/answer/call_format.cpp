@@ -1,5 +1,7 @@
 #include "text/answer/call_format.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -102,6 +104,25 @@ bool is_named_in(std::string_view source, const CallFormat& format) {
 }  // namespace
 
 std::span<const CallFormat> call_formats() { return kCallFormats; }
+
+std::string written_calls(const CallFormat& format, std::span<const ToolCall> calls) {
+  const bool is_named = !format.after_name.empty();
+  std::string text;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const ToolCall& call = calls[i];
+    const std::string one =
+        is_named ? fmt::format("{}{}{}", call.name, format.after_name, call.arguments)
+                 : fmt::format("{{\"{}\": \"{}\", \"{}\": {}}}", format.name_key, call.name,
+                               format.arguments_key, call.arguments);
+    if (format.is_list)
+      text += fmt::format("{}{}", i > 0 ? ", " : "", one);
+    else if (is_named || format.begin.empty())
+      text += fmt::format("{}{}{}{}", i > 0 ? "\n" : "", format.begin, one, format.end);
+    else
+      text += fmt::format("{}{}\n{}\n{}", i > 0 ? "\n" : "", format.begin, one, format.end);
+  }
+  return format.is_list ? fmt::format("{}[{}]{}", format.begin, text, format.end) : text;
+}
 
 std::string_view other_name_of_tools(std::string_view source) {
   return source.find(kXmlTools) == std::string_view::npos ? std::string_view() : kXmlTools;

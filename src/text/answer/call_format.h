@@ -30,6 +30,9 @@ struct CallFormat {
 
 std::span<const CallFormat> call_formats();
 
+// Calls as a model writes them in this form, from the first mark to the last.
+std::string written_calls(const CallFormat& format, std::span<const ToolCall> calls);
+
 // What a template writes of tools.
 struct TemplateCalls {
   bool takes_tools = false;            // it writes the tools of a conversation

@@ -24,9 +24,10 @@ const ThoughtMarks* find_thought_marks(std::string_view source, const Tokenizer&
   return at == kThoughtMarks.end() ? nullptr : at;
 }
 
-bool ends_in_thought(std::string_view prompt, const ThoughtMarks& marks) {
-  const size_t last = prompt.find_last_not_of(" \t\r\n");
-  return last != std::string_view::npos && prompt.substr(0, last + 1).ends_with(marks.open);
+ThoughtPlace thought_place(std::string_view prompt, const ThoughtMarks& marks) {
+  prompt = prompt.substr(0, prompt.find_last_not_of(" \t\r\n") + 1);
+  if (prompt.ends_with(marks.open)) return ThoughtPlace::within;
+  return prompt.ends_with(marks.close) ? ThoughtPlace::after : ThoughtPlace::before;
 }
 
 }  // namespace snug::text

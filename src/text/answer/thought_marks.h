@@ -3,6 +3,7 @@
 // any thread.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "text/tokenizer/tokenizer.h"
@@ -18,7 +19,8 @@ struct ThoughtMarks {
 // has none that are known. `source`: the template's own text.
 const ThoughtMarks* find_thought_marks(std::string_view source, const Tokenizer& tokenizer);
 
-// Whether a prompt ends within a thought, because its template opens one.
-bool ends_in_thought(std::string_view prompt, const ThoughtMarks& marks);
+// Where the answer to a prompt begins, by what its template put at its end.
+enum class ThoughtPlace : uint8_t { before, within, after };
+ThoughtPlace thought_place(std::string_view prompt, const ThoughtMarks& marks);
 
 }  // namespace snug::text
