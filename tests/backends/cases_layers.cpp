@@ -5,6 +5,7 @@
 #include "program/kinds/attention/rope.h"
 #include "program/kinds/elementwise/clamped_swiglu.h"
 #include "program/kinds/elementwise/gelu_mul.h"
+#include "program/kinds/elementwise/sigmoid_mul.h"
 #include "program/kinds/elementwise/silu_mul.h"
 #include "program/kinds/norm/layer_norm.h"
 #include "program/kinds/norm/rms_norm.h"
@@ -258,6 +259,12 @@ void add_cases(CaseList& list) {
   add_norms(list, {17, 65}, 1.0, true, 1.0F);
   add_norms(list, {11, 4104}, 1.0, false, 0.0F);  // wider than a block's threads take in one go
   add_gates(list, {17, 65}, 1.0, true);
+  // Its arithmetic is a part of silu_mul's, so that a few sizes are enough.
+  for (const bool views : {false, true})
+    for (const double deviation : {1.0, 40.0})
+      add_gated(list, {17, 65}, deviation, views, "", program::SigmoidMul{},
+                program::SigmoidMulGrad{});
+  add_gated(list, {5, 129}, 1.0, false, "", program::SigmoidMul{}, program::SigmoidMulGrad{});
   add_clamped_gates(list, {17, 65}, 1.0, true);
   add_clamped_gates(list, {33, 576}, 1.0, true);
   for (const int64_t tokens : {1, 3, 17, 130})
@@ -279,11 +286,11 @@ void add_cases(CaseList& list) {
 
 CaseTable layer_cases() {
   using program::Kind;
-  return {
-      {Kind::embedding, Kind::embedding_grad, Kind::rms_norm, Kind::rms_norm_grad, Kind::layer_norm,
-       Kind::layer_norm_grad, Kind::rotary_table, Kind::rope, Kind::silu_mul, Kind::silu_mul_grad,
-       Kind::gelu_mul, Kind::gelu_mul_grad, Kind::clamped_swiglu, Kind::clamped_swiglu_grad},
-      add_cases};
+  return {{Kind::embedding, Kind::embedding_grad, Kind::rms_norm, Kind::rms_norm_grad,
+           Kind::layer_norm, Kind::layer_norm_grad, Kind::rotary_table, Kind::rope,
+           Kind::sigmoid_mul, Kind::sigmoid_mul_grad, Kind::silu_mul, Kind::silu_mul_grad,
+           Kind::gelu_mul, Kind::gelu_mul_grad, Kind::clamped_swiglu, Kind::clamped_swiglu_grad},
+          add_cases};
 }
 
 }  // namespace snug::backends::test

@@ -54,6 +54,8 @@ GradientCase gradient_case_of(OperationCase forward, const std::vector<TensorId>
         1.0};
   else
     result.output_gradients[writes[0]] = gradient_of(writes[0]);
+  if (forward.operation().kind() == Kind::delta_gates)
+    result.output_gradients[writes[1]] = gradient_of(writes[1]);
   // A route's sums have one too, which its derivative adds to that of its weights.
   if (const TensorId sums = find_operand(forward.operation(), program::OperandName("sums"));
       sums != program::kNone)

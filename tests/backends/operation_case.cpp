@@ -179,7 +179,8 @@ namespace {
 CaseTable table_of(program::Kind kind) {
   for (const auto table_function :
        {adapter_cases, attention_cases, cache_cases, elementwise_cases, expert_cases, layer_cases,
-        loss_cases, matmul_cases, nf4_cases, optimizer_cases, preference_cases, top_k_cases}) {
+        loss_cases, matmul_cases, nf4_cases, optimizer_cases, preference_cases, recurrence_cases,
+        top_k_cases}) {
     CaseTable table = table_function();
     if (std::find(table.kinds.begin(), table.kinds.end(), kind) != table.kinds.end()) return table;
   }

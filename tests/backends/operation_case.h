@@ -146,6 +146,7 @@ CaseTable matmul_cases();
 CaseTable nf4_cases();
 CaseTable optimizer_cases();
 CaseTable preference_cases();
+CaseTable recurrence_cases();
 CaseTable top_k_cases();
 
 // All cases of a kind in these types.

@@ -10,6 +10,7 @@
 #include "program/kinds/elementwise/elementwise.h"
 #include "program/kinds/elementwise/gelu_mul.h"
 #include "program/kinds/elementwise/relu.h"
+#include "program/kinds/elementwise/sigmoid_mul.h"
 #include "program/kinds/elementwise/silu_mul.h"
 #include "program/kinds/elementwise/softcap.h"
 #include "program/kinds/kind.h"
@@ -37,6 +38,8 @@ TEST(InPlace, ListsEachKindsPairs) {
   EXPECT_EQ(pairs_of(AddBias{}), (Pairs{{"y", "x"}}));
   EXPECT_EQ(pairs_of(Dropout{}), (Pairs{{"y", "x"}}));
   EXPECT_EQ(pairs_of(Rope{}), (Pairs{{"y", "x"}}));
+  EXPECT_EQ(pairs_of(SigmoidMul{}), (Pairs{{"y", "gate"}, {"y", "up"}}));
+  EXPECT_EQ(pairs_of(SigmoidMulGrad{}), (Pairs{{"dgate", "gate"}, {"dup", "up"}}));
   EXPECT_EQ(pairs_of(SiluMul{}), (Pairs{{"y", "gate"}, {"y", "up"}}));
   EXPECT_EQ(pairs_of(SiluMulGrad{}), (Pairs{{"dgate", "gate"}, {"dup", "up"}}));
   EXPECT_EQ(pairs_of(GeluMul{}), (Pairs{{"y", "gate"}, {"y", "up"}}));

@@ -17,6 +17,7 @@
 #include "backends/cpu/elementwise/kernels/clamped_swiglu.h"
 #include "backends/cpu/elementwise/kernels/elementwise.h"
 #include "backends/cpu/elementwise/kernels/gelu_mul.h"
+#include "backends/cpu/elementwise/kernels/sigmoid_mul.h"
 #include "backends/cpu/elementwise/kernels/silu_mul.h"
 #include "backends/cpu/norm/kernels/layer_norm.h"
 #include "backends/cpu/norm/kernels/rms_norm.h"
@@ -33,36 +34,41 @@
 #include "backends/cpu/product/kernels/nf4_tiles.h"
 #include "backends/cpu/product/kernels/thin_product.h"
 #include "backends/cpu/product/kernels/wide_product.h"
+#include "backends/cpu/recurrence/kernels/causal_convolution.h"
+#include "backends/cpu/recurrence/kernels/gated_delta_rule.h"
 
 namespace snug::backends::cpu {
 
 // Expands X(Struct, name) for each group.
-#define SNUG_KERNEL_GROUPS(X)             \
-  X(AdafactorKernels, adafactor)          \
-  X(AttentionFewKernels, attention_few)   \
-  X(AttentionGradKernels, attention_grad) \
-  X(AttentionTileKernels, attention_tile) \
-  X(ClampedSwigluKernels, clamped_swiglu) \
-  X(ColumnScaleKernels, column_scale)     \
-  X(ElementwiseKernels, elementwise)      \
-  X(FewRowsKernels, few_rows)             \
-  X(GeluMulKernels, gelu_mul)             \
-  X(GemmKernels, gemm)                    \
-  X(KeyCodesKernels, key_codes)           \
-  X(LayerNormKernels, layer_norm)         \
-  X(LionKernels, lion)                    \
-  X(MuonKernels, muon)                    \
-  X(Nf4Kernels, nf4)                      \
-  X(Nf4TileKernels, nf4_tiles)            \
-  X(OnlineSoftmaxKernels, online_softmax) \
-  X(OptimizerKernels, optimizer)          \
-  X(Optimizer8bitKernels, optimizer_8bit) \
-  X(RmsNormKernels, rms_norm)             \
-  X(RopeKernels, rope)                    \
-  X(RowNormsKernels, row_norms)           \
-  X(SiluMulKernels, silu_mul)             \
-  X(SoftmaxKernels, softmax)              \
-  X(ThinKernels, thin_product)            \
+#define SNUG_KERNEL_GROUPS(X)                     \
+  X(AdafactorKernels, adafactor)                  \
+  X(AttentionFewKernels, attention_few)           \
+  X(AttentionGradKernels, attention_grad)         \
+  X(AttentionTileKernels, attention_tile)         \
+  X(CausalConvolutionKernels, causal_convolution) \
+  X(ClampedSwigluKernels, clamped_swiglu)         \
+  X(ColumnScaleKernels, column_scale)             \
+  X(DeltaRuleKernels, delta_rule)                 \
+  X(ElementwiseKernels, elementwise)              \
+  X(FewRowsKernels, few_rows)                     \
+  X(GeluMulKernels, gelu_mul)                     \
+  X(GemmKernels, gemm)                            \
+  X(KeyCodesKernels, key_codes)                   \
+  X(LayerNormKernels, layer_norm)                 \
+  X(LionKernels, lion)                            \
+  X(MuonKernels, muon)                            \
+  X(Nf4Kernels, nf4)                              \
+  X(Nf4TileKernels, nf4_tiles)                    \
+  X(OnlineSoftmaxKernels, online_softmax)         \
+  X(OptimizerKernels, optimizer)                  \
+  X(Optimizer8bitKernels, optimizer_8bit)         \
+  X(RmsNormKernels, rms_norm)                     \
+  X(RopeKernels, rope)                            \
+  X(RowNormsKernels, row_norms)                   \
+  X(SigmoidMulKernels, sigmoid_mul)               \
+  X(SiluMulKernels, silu_mul)                     \
+  X(SoftmaxKernels, softmax)                      \
+  X(ThinKernels, thin_product)                    \
   X(WideKernels, wide_product)
 
 struct Kernels {

@@ -9,6 +9,7 @@
 #include "program/kinds/elementwise/gelu.h"
 #include "program/kinds/elementwise/gelu_mul.h"
 #include "program/kinds/elementwise/relu.h"
+#include "program/kinds/elementwise/sigmoid_mul.h"
 #include "program/kinds/elementwise/silu_mul.h"
 #include "program/kinds/elementwise/softcap.h"
 
@@ -23,6 +24,8 @@ using program::GeluMul;
 using program::GeluMulGrad;
 using program::Relu;
 using program::ReluGrad;
+using program::SigmoidMul;
+using program::SigmoidMulGrad;
 using program::SiluMul;
 using program::SiluMulGrad;
 using program::Softcap;
@@ -113,6 +116,31 @@ void run(const SiluMulGrad&, const Invocation& invocation) {
 }
 
 template <typename T>
+void run(const SigmoidMul&, const Invocation& invocation) {
+  const Floats<T> gate(invocation[SigmoidMul::kGate]);
+  const Floats<T> up(invocation[SigmoidMul::kUp]);
+  const Floats<T> y(invocation[SigmoidMul::kY]);
+  for (int64_t i = 0; i < y.count(); ++i) y.set(i, sigmoid(gate[i]) * up[i]);
+}
+
+template <typename T>
+void run(const SigmoidMulGrad&, const Invocation& invocation) {
+  const Floats<T> dy(invocation[SigmoidMulGrad::kDY]);
+  const Floats<T> gate(invocation[SigmoidMulGrad::kGate]);
+  const Floats<T> up(invocation[SigmoidMulGrad::kUp]);
+  const Floats<T> dgate(invocation[SigmoidMulGrad::kDGate]);
+  const Floats<T> dup(invocation[SigmoidMulGrad::kDUp]);
+  for (int64_t i = 0; i < dy.count(); ++i) {
+    // All inputs are read before any output is written, since they may be the same memory.
+    const T slope = dy[i];
+    const T u = up[i];
+    const T s = sigmoid(gate[i]);
+    dgate.set(i, slope * u * s * (T{1} - s));
+    dup.set(i, slope * s);
+  }
+}
+
+template <typename T>
 void run(const GeluMul& gelu_mul, const Invocation& invocation) {
   const Floats<T> gate(invocation[GeluMul::kGate]);
   const Floats<T> up(invocation[GeluMul::kUp]);
@@ -182,6 +210,8 @@ SNUG_REFERENCE_KIND(Gelu);
 SNUG_REFERENCE_KIND(GeluGrad);
 SNUG_REFERENCE_KIND(Softcap);
 SNUG_REFERENCE_KIND(SoftcapGrad);
+SNUG_REFERENCE_KIND(SigmoidMul);
+SNUG_REFERENCE_KIND(SigmoidMulGrad);
 SNUG_REFERENCE_KIND(SiluMul);
 SNUG_REFERENCE_KIND(SiluMulGrad);
 SNUG_REFERENCE_KIND(GeluMul);

@@ -106,7 +106,15 @@
   X(PutBounds, put_bounds)                               \
   X(Write, write)                                        \
   X(Grpo, grpo)                                          \
-  X(GrpoGrad, grpo_grad)
+  X(GrpoGrad, grpo_grad)                                 \
+  X(SigmoidMul, sigmoid_mul)                             \
+  X(SigmoidMulGrad, sigmoid_mul_grad)                    \
+  X(CausalConvolution, causal_convolution)               \
+  X(CausalConvolutionGrad, causal_convolution_grad)      \
+  X(DeltaGates, delta_gates)                             \
+  X(DeltaGatesGrad, delta_gates_grad)                    \
+  X(GatedDeltaRule, gated_delta_rule)                    \
+  X(GatedDeltaRuleGrad, gated_delta_rule_grad)
 
 namespace snug::program {
 

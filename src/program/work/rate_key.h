@@ -6,6 +6,7 @@
 //   matmul            (m, n, k)                                                        FLOPs
 //   grouped_matmul    the product of an expert with the mean number of rows            FLOPs
 //   attention         (segment tokens, tokens x heads, head_dim, heads / kv_heads)     FLOPs
+//   gated_delta_rule  (tokens x heads, dk, dv)                                         FLOPs
 //   linear losses     (trained rows, vocab, hidden)                                    FLOPs
 //   row_norms         (FLOPs)                                                          FLOPs
 //                     (bytes), of a weight alone                                       bytes

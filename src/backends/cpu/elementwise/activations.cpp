@@ -7,6 +7,7 @@
 #include "program/kinds/elementwise/gelu.h"
 #include "program/kinds/elementwise/gelu_mul.h"
 #include "program/kinds/elementwise/relu.h"
+#include "program/kinds/elementwise/sigmoid_mul.h"
 #include "program/kinds/elementwise/silu_mul.h"
 #include "program/kinds/elementwise/softcap.h"
 
@@ -21,6 +22,8 @@ using program::GeluMul;
 using program::GeluMulGrad;
 using program::Relu;
 using program::ReluGrad;
+using program::SigmoidMul;
+using program::SigmoidMulGrad;
 using program::SiluMul;
 using program::SiluMulGrad;
 using program::Softcap;
@@ -74,6 +77,33 @@ void run(const SoftcapGrad& grad, const Invocation& invocation, CpuContext& cont
           ->softcap_grad[tensors[0].element][tensors[1].element][tensors[2].element];
   parallel_elements(
       tensors, [&](auto at, int64_t, int64_t n) { backward(at[0], at[1], at[2], n, grad.cap); });
+}
+
+bool supports(const SigmoidMul&, const program::OperationView& view, const CpuContext&) {
+  return is_all_of(view, view[SigmoidMul::kY].dtype);
+}
+
+void run(const SigmoidMul&, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{rows_of(invocation[SigmoidMul::kGate]),
+                           rows_of(invocation[SigmoidMul::kUp]),
+                           rows_of(invocation[SigmoidMul::kY])};
+  const auto forward = context.kernels.sigmoid_mul->forward[tensors[0].element];
+  parallel_elements(tensors, [&](auto at, int64_t, int64_t n) { forward(at[0], at[1], at[2], n); });
+}
+
+bool supports(const SigmoidMulGrad&, const program::OperationView& view, const CpuContext&) {
+  return is_all_of(view, view[SigmoidMulGrad::kDY].dtype);
+}
+
+void run(const SigmoidMulGrad&, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{
+      rows_of(invocation[SigmoidMulGrad::kDY]), rows_of(invocation[SigmoidMulGrad::kGate]),
+      rows_of(invocation[SigmoidMulGrad::kUp]), rows_of(invocation[SigmoidMulGrad::kDGate]),
+      rows_of(invocation[SigmoidMulGrad::kDUp])};
+  const auto backward = context.kernels.sigmoid_mul->backward[tensors[0].element];
+  parallel_elements(tensors, [&](auto at, int64_t, int64_t n) {
+    backward({at[0], at[1], at[2], at[3], at[4], n});
+  });
 }
 
 bool supports(const SiluMul&, const program::OperationView& view, const CpuContext&) {
@@ -171,6 +201,8 @@ SNUG_CPU_KIND(Gelu);
 SNUG_CPU_KIND(GeluGrad);
 SNUG_CPU_KIND(Softcap);
 SNUG_CPU_KIND(SoftcapGrad);
+SNUG_CPU_KIND(SigmoidMul, .supports = supports);
+SNUG_CPU_KIND(SigmoidMulGrad, .supports = supports);
 SNUG_CPU_KIND(SiluMul, .supports = supports);
 SNUG_CPU_KIND(SiluMulGrad, .supports = supports);
 SNUG_CPU_KIND(GeluMul, .supports = supports);

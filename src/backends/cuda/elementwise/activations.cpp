@@ -8,6 +8,7 @@
 #include "program/kinds/elementwise/gelu.h"
 #include "program/kinds/elementwise/gelu_mul.h"
 #include "program/kinds/elementwise/relu.h"
+#include "program/kinds/elementwise/sigmoid_mul.h"
 #include "program/kinds/elementwise/silu_mul.h"
 #include "program/kinds/elementwise/softcap.h"
 
@@ -22,6 +23,8 @@ using program::GeluMul;
 using program::GeluMulGrad;
 using program::Relu;
 using program::ReluGrad;
+using program::SigmoidMul;
+using program::SigmoidMulGrad;
 using program::SiluMul;
 using program::SiluMulGrad;
 using program::Softcap;
@@ -70,6 +73,25 @@ void run(const SoftcapGrad& form, const Invocation& invocation, CudaContext& con
   Matrix dx = matrix_of(invocation[SoftcapGrad::kDX]);
   const Walk walk = walk_flat({&dy, &y, &dx});
   softcap_grad({walk, dy.operand, y.operand, dx.operand, form.cap}, context.stream.get());
+}
+
+void run(const SigmoidMul&, const Invocation& invocation, CudaContext& context) {
+  Matrix gate = matrix_of(invocation[SigmoidMul::kGate]);
+  Matrix up = matrix_of(invocation[SigmoidMul::kUp]);
+  Matrix y = matrix_of(invocation[SigmoidMul::kY]);
+  const Walk walk = walk_flat({&gate, &up, &y});
+  sigmoid_mul({walk, gate.operand, up.operand, y.operand}, context.stream.get());
+}
+
+void run(const SigmoidMulGrad&, const Invocation& invocation, CudaContext& context) {
+  Matrix dy = matrix_of(invocation[SigmoidMulGrad::kDY]);
+  Matrix gate = matrix_of(invocation[SigmoidMulGrad::kGate]);
+  Matrix up = matrix_of(invocation[SigmoidMulGrad::kUp]);
+  Matrix dgate = matrix_of(invocation[SigmoidMulGrad::kDGate]);
+  Matrix dup = matrix_of(invocation[SigmoidMulGrad::kDUp]);
+  const Walk walk = walk_flat({&dy, &gate, &up, &dgate, &dup});
+  sigmoid_mul_grad({walk, dy.operand, gate.operand, up.operand, dgate.operand, dup.operand},
+                   context.stream.get());
 }
 
 void run(const SiluMul&, const Invocation& invocation, CudaContext& context) {
@@ -135,6 +157,8 @@ SNUG_CUDA_KIND(Gelu);
 SNUG_CUDA_KIND(GeluGrad);
 SNUG_CUDA_KIND(Softcap);
 SNUG_CUDA_KIND(SoftcapGrad);
+SNUG_CUDA_KIND(SigmoidMul);
+SNUG_CUDA_KIND(SigmoidMulGrad);
 SNUG_CUDA_KIND(SiluMul);
 SNUG_CUDA_KIND(SiluMulGrad);
 SNUG_CUDA_KIND(GeluMul);

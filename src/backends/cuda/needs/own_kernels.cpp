@@ -14,6 +14,7 @@
 #include "program/kinds/elementwise/gelu_mul.h"
 #include "program/kinds/elementwise/noise.h"
 #include "program/kinds/elementwise/relu.h"
+#include "program/kinds/elementwise/sigmoid_mul.h"
 #include "program/kinds/elementwise/silu_mul.h"
 #include "program/kinds/elementwise/softcap.h"
 #include "program/kinds/loss/cross_entropy.h"
@@ -119,6 +120,8 @@ SNUG_CARD_NEEDS(Embedding);
 SNUG_CARD_NEEDS(EmbeddingGrad, .launches = launches);
 SNUG_CARD_NEEDS(RotaryTable);
 SNUG_CARD_NEEDS(Rope, .launched_together = rotations_together);
+SNUG_CARD_NEEDS(SigmoidMul);
+SNUG_CARD_NEEDS(SigmoidMulGrad);
 SNUG_CARD_NEEDS(SiluMul);
 SNUG_CARD_NEEDS(SiluMulGrad);
 SNUG_CARD_NEEDS(GeluMul);

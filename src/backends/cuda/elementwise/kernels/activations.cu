@@ -84,6 +84,38 @@ struct SoftcapGrad {
 };
 
 template <int kCount>
+struct SigmoidMul {
+  SigmoidMulRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    const Elements<kCount> gate = load<kCount>(run.gate, row * run.gate.stride + column);
+    Elements<kCount> y = load<kCount>(run.up, row * run.up.stride + column);
+    for (int i = 0; i < kCount; ++i) y.at[i] *= sigmoid(gate.at[i]);
+    store(run.y, row * run.y.stride + column, y);
+  }
+};
+
+template <int kCount>
+struct SigmoidMulGrad {
+  SigmoidMulGradRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    const Elements<kCount> dy = load<kCount>(run.dy, row * run.dy.stride + column);
+    const Elements<kCount> gate = load<kCount>(run.gate, row * run.gate.stride + column);
+    const Elements<kCount> up = load<kCount>(run.up, row * run.up.stride + column);
+    Elements<kCount> dgate;
+    Elements<kCount> dup;
+    for (int i = 0; i < kCount; ++i) {
+      const float s = sigmoid(gate.at[i]);
+      dgate.at[i] = dy.at[i] * up.at[i] * s * (1.0F - s);
+      dup.at[i] = dy.at[i] * s;
+    }
+    store(run.dgate, row * run.dgate.stride + column, dgate);
+    store(run.dup, row * run.dup.stride + column, dup);
+  }
+};
+
+template <int kCount>
 struct SiluMul {
   SiluMulRun run;
   __device__ void operator()(int64_t row, int64_t item) const {
@@ -218,6 +250,13 @@ void relu_grad(const ReluGradRun& run, cudaStream_t stream) {
 void softcap(const SoftcapRun& run, cudaStream_t stream) { over_elements<Softcap>(run, stream); }
 void softcap_grad(const SoftcapGradRun& run, cudaStream_t stream) {
   over_elements<SoftcapGrad>(run, stream);
+}
+
+void sigmoid_mul(const SigmoidMulRun& run, cudaStream_t stream) {
+  over_elements<SigmoidMul>(run, stream);
+}
+void sigmoid_mul_grad(const SigmoidMulGradRun& run, cudaStream_t stream) {
+  over_elements<SigmoidMulGrad>(run, stream);
 }
 
 void silu_mul(const SiluMulRun& run, cudaStream_t stream) { over_elements<SiluMul>(run, stream); }

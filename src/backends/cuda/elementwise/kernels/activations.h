@@ -48,6 +48,18 @@ struct SoftcapGradRun {
 };
 void softcap_grad(const SoftcapGradRun& run, cudaStream_t stream);
 
+struct SigmoidMulRun {
+  Walk walk;
+  DeviceRows gate, up, y;
+};
+void sigmoid_mul(const SigmoidMulRun& run, cudaStream_t stream);
+
+struct SigmoidMulGradRun {
+  Walk walk;
+  DeviceRows dy, gate, up, dgate, dup;
+};
+void sigmoid_mul_grad(const SigmoidMulGradRun& run, cudaStream_t stream);
+
 struct SiluMulRun {
   Walk walk;
   DeviceRows gate, up, y;

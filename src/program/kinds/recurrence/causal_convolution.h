@@ -1,0 +1,49 @@
+// causal_convolution: each column of a document's rows, convolved along the tokens with a filter of
+// its own, and then silu: the short convolution before the states of a gated delta net (Yang et al.
+// 2024) and of Mamba (Gu and Dao 2023).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <tuple>
+
+#include "program/kinds/field.h"
+#include "program/kinds/operands.h"
+
+namespace snug::program {
+
+// The most tokens that a filter may see.
+inline constexpr int64_t kMostConvolutionWidth = 8;
+
+// reads: x (tokens, n), w (n, 1, width), bounds (segments, 2) i32 = [begin, end) of each segment;
+// unused segments are (0, 0), and no two have a token in common. writes: y (tokens, n): with s[t,
+// c] the sum over k of w[c, 0, width - 1 - k] x[t - k, c], as far as token t - k is in the segment
+// of t, it is s sigmoid(s). A token in no segment gives zeros.
+struct CausalConvolution {
+  bool operator==(const CausalConvolution&) const = default;
+  static constexpr std::tuple<> kFields{};
+  static constexpr auto kX = read<CausalConvolution>(0, "x");
+  static constexpr auto kW = read<CausalConvolution>(1, "w");
+  static constexpr auto kBounds = read<CausalConvolution>(2, "bounds");
+  static constexpr auto kY = write<CausalConvolution>(3, "y");
+  static constexpr std::array kOperands{kX, kW, kBounds, kY};
+};
+
+// reads: dy, x (tokens, n), w (n, 1, width), bounds. writes: dx (tokens, n), zero for tokens in no
+// segment, and dw (n, 1, width) if `weight_gradient`. The sums before silu are made again.
+struct CausalConvolutionGrad {
+  bool weight_gradient = false;
+  bool operator==(const CausalConvolutionGrad&) const = default;
+  static constexpr auto kFields =
+      std::tuple{Field{"weight_gradient", &CausalConvolutionGrad::weight_gradient}};
+  static constexpr auto kDY = read<CausalConvolutionGrad>(0, "dy");
+  static constexpr auto kX = read<CausalConvolutionGrad>(1, "x");
+  static constexpr auto kW = read<CausalConvolutionGrad>(2, "w");
+  static constexpr auto kBounds = read<CausalConvolutionGrad>(3, "bounds");
+  static constexpr auto kDX = write<CausalConvolutionGrad>(4, "dx");
+  static constexpr auto kDW =
+      write<CausalConvolutionGrad>(5, "dw", &CausalConvolutionGrad::weight_gradient);
+  static constexpr std::array kOperands{kDY, kX, kW, kBounds, kDX, kDW};
+};
+
+}  // namespace snug::program
