@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cctype>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -58,6 +59,8 @@ class Connection final : public httplib::Stream {
     }
     in_headers_ = true;
     end_of_line_ = 0;
+    line_bytes_ = 0;
+    of_range_ = 0;
     header_bytes_ = 0;
     body_bytes_ = 0;
     deadline_ = seconds_from_now(limits_.header_seconds);
@@ -142,10 +145,26 @@ class Connection final : public httplib::Stream {
       in_headers_ = false;
       deadline_ = seconds_from_now(limits_.body_seconds);
     }
-    return ++header_bytes_ <= limits_.max_header_bytes;
+    return ++header_bytes_ <= limits_.max_header_bytes && !is_long_range(byte);
+  }
+
+  // Whether the byte makes the header Range longer than it may be. The library looks for ranges,
+  // before anybody can refuse them, by a recursion that takes half a KiB of the stack for each
+  // byte.
+  bool is_long_range(char byte) {
+    constexpr std::string_view kName = "range:";
+    if (byte == '\n') {
+      line_bytes_ = of_range_ = 0;
+      return false;
+    }
+    if (of_range_ == line_bytes_ && of_range_ < kName.size() &&
+        std::tolower(static_cast<unsigned char>(byte)) == kName[of_range_])
+      ++of_range_;
+    return ++line_bytes_ > kMaxRangeBytes && of_range_ == kName.size();
   }
 
   static constexpr int64_t kChunkAllowance = 4096;
+  static constexpr size_t kMaxRangeBytes = 128;
 
   const int socket_;
   const HttpLimits& limits_;
@@ -154,6 +173,8 @@ class Connection final : public httplib::Stream {
   size_t at_ = 0;
   bool in_headers_ = true;
   int end_of_line_ = 0;
+  size_t line_bytes_ = 0;  // of a header so far
+  size_t of_range_ = 0;    // of them those with which "range:" begins
   int64_t header_bytes_ = 0;
   int64_t body_bytes_ = 0;
   SteadyClock::time_point deadline_{};
