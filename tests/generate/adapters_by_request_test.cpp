@@ -230,7 +230,7 @@ TEST(AdaptersByRequest, RefuseWhatOnlyOneAloneCanHave) {
     const auto& [model, why] = expected;
     const std::string folder = kForms + form;
     expect_refusal(
-        refusal_of(model, {"adapters=x=" + folder}),
+        refusal_of(model, {"adapters=x:" + folder}),
         {"'adapters' name 'x', " + folder, why, "Load it alone, with adapter=" + folder});
   }
   const std::string prompts = kGoldens + "prompt_layer/adapter";

@@ -56,10 +56,14 @@ std::string unknown_key(const Written& written) {
       nearest ? fmt::format("did you mean '{}'?", *nearest) : "snug VERB --help lists the keys");
 }
 
-// Whether this is a folder alone, as ms-swift's `adapters` has it, and not NAME=FOLDER.
+// Whether this is a folder alone, as ms-swift's `adapters` has it, and not NAME=FOLDER or
+// NAME:FOLDER. No name has a slash, and a colon after one belongs to the folder.
 bool is_one_adapter(const Written& written) {
-  return written.name == "adapters" && written.items.size() == 1 &&
-         written.items.front().find_first_of("=,") == std::string::npos;
+  if (written.name != "adapters" || written.items.size() != 1) return false;
+  const std::string& item = written.items.front();
+  const size_t mark = item.find_first_of(":/");
+  const bool is_named = mark != std::string::npos && item[mark] == ':';
+  return !is_named && item.find_first_of("=,") == std::string::npos;
 }
 
 // Three keys of a recipe mean something else in other tools: `adapter` says the method in

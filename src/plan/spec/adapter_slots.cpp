@@ -158,7 +158,7 @@ std::vector<NamedAdapter> named_adapters(const formats::Recipe& recipe) {
   std::vector<NamedAdapter> adapters;
   std::set<std::string, std::less<>> names;
   for (const std::string& entry : recipe.adapters) {
-    const size_t end = entry.find('=');
+    const size_t end = entry.find_first_of("=:");
     if (end == 0 || end == std::string::npos || end + 1 == entry.size())
       recipe.fail("adapters", fmt::format("has '{}'; give NAME=FOLDER for each adapter, such as "
                                           "adapters=law=adapters/law,code=adapters/code",
