@@ -441,7 +441,8 @@ TEST(PlannedCard, AnswersOfAllDevicesAreWholeGroups) {
   const PlannedCard h100 = card("h100");
   const formats::Recipe given =
       formats::load_recipe("", {"model=smollm2-135m", "objective=grpo", "rewards=exact",
-                                "num_generations=9", "per_device_train_batch_size=3", "devices=8"});
+                                "num_generations=9", "max_length=512", "max_completion_length=256",
+                                "per_device_train_batch_size=3", "devices=8"});
   const models::ModelSource model = models::find_model(given.model);
   const std::string error = testing::user_error_of([&] {
     assemble_training({resolve(given, model.config), model, h100});
