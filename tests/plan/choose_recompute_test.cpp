@@ -219,8 +219,12 @@ TEST(ChooseRecompute, IsTakenAsAnotherChose) {
 
 TEST(ChooseRecompute, TextOfAChoiceHoldsAllOfIt) {
   const Chosen chosen{
-      passes::RecomputeModes({passes::RecomputeMode::layer, passes::RecomputeMode::keep_all}), true,
-      65536, true, true, 12};
+      passes::RecomputeModes({passes::RecomputeMode::layer, passes::RecomputeMode::keep_all}),
+      true,
+      65536,
+      true,
+      true,
+      12};
   const Chosen again = chosen_from_text(chosen_text(chosen));
   EXPECT_EQ(again.recompute.layers(), chosen.recompute.layers());
   EXPECT_TRUE(again.activation_offloading);

@@ -410,13 +410,12 @@ std::map<std::string, std::multiset<std::string>> gathered(const Job& job) {
 TEST(PlannedCard, WeightsInPartsAreGatheredOnceWhereThereIsRoom) {
   const auto planned_on = [&](const char* name, const char* strategy) {
     const PlannedCard target = card(name);
-    const formats::Recipe given = formats::load_recipe(
-        "", {"model=llama-3.1-8b", "method=full", "objective=grpo", "rewards=exact",
-             "max_length=1024", "max_completion_length=512", "devices=8", strategy});
+    const formats::Recipe given =
+        formats::load_recipe("", {"model=llama-3.1-8b", "method=full", "objective=grpo",
+                                  "rewards=exact", "max_length=1024", "max_completion_length=512",
+                                  "devices=8", "recompute=layer", strategy});
     const models::ModelSource model = models::find_model(given.model);
-    TrainingInputs inputs{resolve(given, model.config), model, target};
-    inputs.verify = true;
-    return assemble_training(inputs);
+    return assemble_training({resolve(given, model.config), model, target});
   };
   const PlannedTraining once = planned_on("h100", "strategy=full_shard");
   const auto alone = gathered(once.job);
