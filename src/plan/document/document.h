@@ -60,7 +60,7 @@ struct RolloutFigures {
   double update_seconds = 0;
   double half_update_seconds = 0;
   std::optional<double> gather_seconds{};  // of weights in parts, once for a generation
-  bool gathers_within = false;           // or they are gathered in each program, as part of it
+  bool gathers_within = false;             // or they are gathered in each program, as part of it
   // The device's arena up to which training and generating reach. What the two do not share lies in
   // the same bytes, so that the larger one decides.
   int64_t training_bytes = 0;

@@ -21,7 +21,8 @@ struct NamedAdapter {
 };
 
 // Those that the recipe names, in their order, each of which has the slot of its place. Throws
-// UserError for an entry that is not NAME=FOLDER or NAME:FOLDER, and for a name that is given twice.
+// UserError for an entry that is not NAME=FOLDER or NAME:FOLDER, and for a name that is given
+// twice.
 std::vector<NamedAdapter> named_adapters(const formats::Recipe& recipe);
 
 // The slots that hold the recipe's adapters on this model; none where it asks for none. Opens the
