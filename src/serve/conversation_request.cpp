@@ -134,6 +134,10 @@ AskedConversation read_conversation(RequestFields& fields, const ServedModel& mo
   }
   if (const ordered_json* variables = fields.find("chat_template_kwargs")) {
     if (!variables->is_object()) fields.refuse("chat_template_kwargs", "must be an object");
+    for (const char* name : {"messages", "tools", "add_generation_prompt"})
+      if (variables->contains(name))
+        fields.refuse("chat_template_kwargs",
+                      fmt::format("must not hold '{}', which follows from the request", name));
     for (const auto& [name, value] : variables->items())
       conversation.variables.emplace_back(name, text::jinja::value_of_json(value.dump()));
   }

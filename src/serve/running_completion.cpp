@@ -52,11 +52,16 @@ RunningCompletion::~RunningCompletion() {
 
 double RunningCompletion::seconds() const { return base::seconds_since(begin_); }
 
+// Events that come faster than looks do not hold them off.
 std::optional<ChoiceEvent> RunningCompletion::next(const std::function<bool()>& is_cut) {
   if (first_) return std::exchange(first_, std::nullopt);
   while (true) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - looked_ >= kLook) {
+      looked_ = now;
+      if (is_cut()) return std::nullopt;
+    }
     if (std::optional<ChoiceEvent> event = queue_->wait(kLook)) return event;
-    if (is_cut()) return std::nullopt;
   }
 }
 

@@ -48,6 +48,7 @@ class RunningCompletion {
   std::shared_ptr<AnswerQueue> queue_;
   std::optional<ChoiceEvent> first_{};
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point looked_ = begin_;  // whether the other side is there
 };
 
 }  // namespace snug::serve

@@ -59,6 +59,11 @@ ServedModel::ServedModel(const formats::Recipe& recipe, std::string name)
   sampling_ = generate::recipe_sampling(generate::with_folder_sampling(recipe, model));
   if (recipe.is_given("max_new_tokens")) new_tokens_ = recipe.max_new_tokens;
   context_ = context_of(recipe, model.config);
+  for (const plan::NamedAdapter& adapter : plan::named_adapters(recipe))
+    if (adapter.name == name_)
+      recipe.fail("adapters", fmt::format("has the name '{}', which is the model's own, so that no "
+                                          "request could ask for the adapter; give another",
+                                          name_));
   inference_.emplace(recipe, model, shape_of(recipe, context_));
   for (const models::KeyPool& pool :
        plan::key_pools(inference_->shape(), models::stack_of(inference_->model())))
@@ -108,10 +113,11 @@ formats::Recipe ServedModel::with_adapter(const std::string& name,
 formats::Recipe ServedModel::without_adapter(const std::string& name) const {
   const std::lock_guard lock(mutex_);
   formats::Recipe recipe = recipe_;
-  const auto gone = std::erase_if(
-      recipe.adapters, [&](const std::string& entry) { return entry.starts_with(name + "="); });
-  if (gone == 0)
+  const std::vector<plan::NamedAdapter> known = plan::named_adapters(recipe);
+  const auto gone = std::ranges::find(known, name, &plan::NamedAdapter::name);
+  if (gone == known.end())
     throw ApiError(kNotFound, fmt::format("there is no adapter '{}'", name), "lora_name");
+  recipe.adapters.erase(recipe.adapters.begin() + (gone - known.begin()));
   return recipe;
 }
 

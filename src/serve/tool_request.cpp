@@ -47,6 +47,11 @@ AskedTool tool_of(const ordered_json& given, size_t index) {
   function->text("description");
   if (const auto parameters = function->object("parameters"))
     asked.parameters = *function->find("parameters");
+  const ordered_json type = asked.parameters.is_object()
+                                ? asked.parameters.value("type", ordered_json("object"))
+                                : "object";
+  if (type != "object")
+    function->refuse("parameters", "must be the schema of an object: arguments have names");
   asked.is_strict = function->boolean("strict").value_or(false);
   function->refuse_others();
   tool.refuse_others();

@@ -248,7 +248,7 @@ TEST(AdaptersByRequest, RefuseWhatDoesNotFit) {
   expect_refusal(refusal_of("grouped_tied", {"adapters=x=" + kAll, "adapter=" + kAll}),
                  {"'adapters'", "give one of the two"});
   expect_refusal(refusal_of("grouped_tied", {"adapters=" + kAll + "," + kSome}),
-                 {"give NAME=FOLDER"});
+                 {"give NAME:FOLDER"});
   expect_refusal(refusal_of("grouped_tied", {"adapters=x=" + kAll + ",x=" + kSome}),
                  {"names 'x' twice"});
   expect_refusal(refusal_of("grouped_tied", {"max_adapters=2"}), {"'max_adapter_rank' is missing"});

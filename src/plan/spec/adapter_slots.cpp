@@ -158,10 +158,10 @@ std::vector<NamedAdapter> named_adapters(const formats::Recipe& recipe) {
   std::vector<NamedAdapter> adapters;
   std::set<std::string, std::less<>> names;
   for (const std::string& entry : recipe.adapters) {
-    const size_t end = entry.find_first_of("=:");
+    const size_t end = entry.find(entry.find('=') == std::string::npos ? ':' : '=');
     if (end == 0 || end == std::string::npos || end + 1 == entry.size())
-      recipe.fail("adapters", fmt::format("has '{}'; give NAME=FOLDER for each adapter, such as "
-                                          "adapters=law=adapters/law,code=adapters/code",
+      recipe.fail("adapters", fmt::format("has '{}'; give NAME:FOLDER for each adapter, such as "
+                                          "adapters=law:adapters/law,code:adapters/code",
                                           entry));
     NamedAdapter adapter{entry.substr(0, end), entry.substr(end + 1)};
     if (adapter.name == "none")
