@@ -200,6 +200,22 @@ TEST_F(ServerTest, TooManyAreToldAndACutConnectionGivesUpItsAnswer) {
   EXPECT_EQ(server_.state().used_pages, 0);
 }
 
+// Tokens come all the while, so that nobody waits long for one.
+TEST(ServerCut, AnAnswerThatIsNotStreamedEndsWithItsConnection) {
+  serve::Server server(served_recipe({"max_waiting=64"}), "small");
+  const int64_t port = server.start();
+  {
+    RawClient client(port);
+    const json request = {
+        {"prompt", "A rope is"}, {"n", 64}, {"max_tokens", 380}, {"ignore_eos", true}};
+    client.send(post_text(kCompletions, request.dump()));
+    while (server.state().open == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const auto gone = std::chrono::steady_clock::now();
+  while (server.state().open > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_LT(std::chrono::steady_clock::now() - gone, std::chrono::seconds(2)) << "of 24320 tokens";
+}
+
 TEST_F(ServerTest, AStreamIsToldThatTheServerStops) {
   RawClient client(port_);
   begin_long(client);
