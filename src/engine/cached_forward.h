@@ -35,8 +35,6 @@ struct SequencePart {
 struct Turn {
   program::ProgramName program = program::ProgramName::decode;  // or prefill
   int64_t tokens = 0;
-
-  bool operator==(const Turn&) const = default;
 };
 // Where ranks exchange parts of weights within their programs, all must run the same ones. Given
 // what this rank would run next (nothing: it is done), tells what all run. A rank that would have

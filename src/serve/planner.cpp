@@ -1,10 +1,10 @@
 #include "serve/planner.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <string_view>
@@ -19,8 +19,8 @@
 #include "formats/recipe/choices.h"
 #include "models/config/config.h"
 #include "plan/document/document.h"
+#include "runtime/process/child_program.h"
 #include "serve/api_error.h"
-#include "train/rewards/child_program.h"
 
 namespace snug::serve {
 namespace {
@@ -32,29 +32,31 @@ constexpr std::chrono::seconds kPlanTime{60};
 constexpr size_t kMostComplaint = 16 << 10;
 constexpr std::string_view kComplaint = "snug: error: ";
 
-// The file that a plan's picture is written to, which goes away with this.
+// The file that a plan's picture is written to, in a folder of its own, which goes away with this.
 class PictureFile {
  public:
-  PictureFile() : path_(fs::temp_directory_path() / fmt::format("snug-plan-{}.html", ::getpid())) {
-    remove();
+  PictureFile() {
+    std::string name = (fs::temp_directory_path() / "snug-plan-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr)
+      throw ApiError(kInternal, "there is no room for a picture of a plan");
+    folder_ = name;
   }
-  ~PictureFile() { remove(); }
+  ~PictureFile() {
+    std::error_code error;
+    fs::remove_all(folder_, error);
+  }
   PictureFile(const PictureFile&) = delete;
   PictureFile& operator=(const PictureFile&) = delete;
 
-  std::string path() const { return path_.string(); }
+  fs::path path() const { return folder_ / "plan.html"; }
   ordered_json text() const {
     std::error_code error;
-    if (!fs::is_regular_file(path_, error)) return nullptr;
-    return base::read_text_file(path_);
+    if (!fs::is_regular_file(path(), error)) return nullptr;
+    return base::read_text_file(path());
   }
 
  private:
-  void remove() const {
-    std::error_code error;
-    fs::remove(path_, error);
-  }
-  fs::path path_;
+  fs::path folder_;
 };
 
 // What a plan's process wrote.
@@ -69,7 +71,7 @@ PlanOutput run_plan(const std::vector<std::string>& plan) {
   std::vector<std::string> words = {"/bin/sh", "-c", "read -r line; exec \"$0\" \"$@\""};
   words.insert(words.end(), plan.begin(), plan.end());
   PlanOutput output;
-  train::ChildProgram program(words, kPlannerBytes, [&](std::string_view text) {
+  runtime::ChildProgram program(words, kPlannerBytes, [&](std::string_view text) {
     output.complaint +=
         text.substr(0, kMostComplaint - std::min(kMostComplaint, output.complaint.size()));
   });
@@ -142,7 +144,7 @@ ordered_json Planner::plan(RequestFields& fields) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) throw ApiError(kTooMany, "another plan is being made; try again later");
   const PictureFile picture;
-  words.push_back(fmt::format("picture={}", picture.path()));
+  words.push_back(fmt::format("picture={}", picture.path().string()));
   const PlanOutput output = run_plan(words);
   ordered_json document = base::parse_ordered_json(output.json, [&](const std::string&, size_t) {
     throw ApiError(kInternal, fmt::format("the plan failed: {}. {}", output.end, output.complaint));

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "methods/objective.h"
 #include "program/kinds/loss/grpo.h"
 #include "train/rewards/answer_metrics.h"
 
@@ -146,6 +147,14 @@ std::optional<std::string> count_fault(const AnswerFault& fault, const GuardRule
 }
 
 }  // namespace
+
+GuardRules guard_rules_of(const formats::Recipe& recipe) {
+  return {.on = formats::guards_of(recipe).both(methods::objective_of(recipe.objective).guards),
+          .max_loss_increase = recipe.max_loss_increase,
+          .loss_increase_steps = recipe.loss_increase_steps,
+          .min_entropy = recipe.min_entropy,
+          .max_kl = recipe.max_kl};
+}
 
 std::optional<std::string> watch_step(const GuardRules& rules, const StepMetrics& metrics,
                                       RunHistory& history) {

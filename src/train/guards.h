@@ -27,6 +27,9 @@ struct GuardRules {
   bool has(formats::Guard guard) const { return on.has(guard); }
 };
 
+// Those of a run: what the recipe asks for and the objective has.
+GuardRules guard_rules_of(const formats::Recipe& recipe);
+
 // The exit code of a run that a guard stopped.
 inline constexpr int kGuardExitCode = 4;
 

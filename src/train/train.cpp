@@ -14,7 +14,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/seconds_since.h"
-#include "formats/recipe/guard_keys.h"
 #include "methods/objective.h"
 #include "models/config/config.h"
 #include "plan/document/measured.h"
@@ -257,14 +256,6 @@ class Run {
                                  std::vector<std::string_view>(measures.begin(), measures.end())));
   }
 
-  GuardRules guard_rules() const {
-    return {.on = formats::guards_of(recipe_).both(methods::objective_of(recipe_.objective).guards),
-            .max_loss_increase = recipe_.max_loss_increase,
-            .loss_increase_steps = recipe_.loss_increase_steps,
-            .min_entropy = recipe_.min_entropy,
-            .max_kl = recipe_.max_kl};
-  }
-
   // Before anything large is allocated: another run's checkpoint is refused, and so is a metric
   // that no evaluation gives.
   void identify() {
@@ -416,7 +407,7 @@ class Run {
         .save_steps = steps_in(recipe_.save_steps),
         .save_only_model = recipe_.save_only_model,
         .best = best_rule_,
-        .guards = guard_rules(),
+        .guards = guard_rules_of(recipe_),
         .schedule = schedule_of(recipe_, length_.steps),
         .checkpoint = checkpoint_options(folder_.path),
         .lock = folder_.lock ? &*folder_.lock : nullptr,

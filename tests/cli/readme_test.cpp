@@ -97,6 +97,21 @@ void expect_shown(const Command& command, const std::string& output) {
   expect_part();
 }
 
+// For the shell, in this folder, with its output in the file `output`. A server does not end by
+// itself: it is asked to, once it is open, at a port that is free.
+std::string run_of(const Command& command, const fs::path& folder) {
+  // The comment at its end is one for the shell, which would take what follows it.
+  const std::string words =
+      std::regex_replace(command.line.substr(4), std::regex(" *# exit code [0-9]+"), "");
+  const std::string line =
+      fmt::format("cd '{}' && '{}'{}", (folder / "").string(), SNUG_BINARY, words);
+  if (!command.line.starts_with("snug serve ")) return line + " > output 2>&1";
+  return line +
+         " port=0 > output 2>&1 & server=$!; for i in $(seq 200); do grep -q 'is open for' '" +
+         (folder / "output").string() +
+         "' && break; sleep 0.05; done; kill -TERM $server; wait $server";
+}
+
 TEST(Readme, EveryCommandRuns) {
   // A folder that looks like the repository from inside, so that runs/ is written elsewhere.
   const testing::TemporaryFolder folder;
@@ -110,11 +125,7 @@ TEST(Readme, EveryCommandRuns) {
   }
   for (const Command& command : commands) {
     if (!can_run(command.line)) continue;
-    const std::string line = fmt::format("cd '{}' && '{}'{} > output 2>&1", (folder / "").string(),
-                                         SNUG_BINARY, command.line.substr(4));
-    // The comment at its end is one for the shell, which would take what follows it.
-    const int status =
-        std::system(std::regex_replace(line, std::regex(" *# exit code [0-9]+"), "").c_str());
+    const int status = std::system(run_of(command, folder.path()).c_str());
     std::ifstream output(folder / "output");
     const std::string text{std::istreambuf_iterator<char>(output),
                            std::istreambuf_iterator<char>()};

@@ -58,6 +58,7 @@ TEST(AnswerReader, DividesTheSameHoweverTheTextIsCut) {
   };
   const std::vector<Case> cases = {
       {{}, "<think>A</think> B ", "|<think>A</think> B "},
+      {{.calls = hermes}, "<tool_call>{\"name\": \"f\", \"arguments\": {}}\n</tool_ca", "(f {})|"},
       {{&think}, " \n<think>\nA b\n\n</think>\n\nB </think>", "A b|B </think>"},
       {{&think}, "\n no <think>", "|\n no <think>"},
       {{&think, true}, "A</thin</think>B", "A</thin|B"},

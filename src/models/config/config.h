@@ -84,20 +84,10 @@ struct ModelConfig {
   int64_t decoder_start_id = 0;
   int64_t padding_id = 0;
   bool repeats_prompt = false;  // the decoder reads the prompt before its answer, too
-  // For families some of whose layers have a recurrent state (the gated delta rule) in place of
-  // attention: those layers, ascending; heads of the state's keys and values, and their elements;
-  // tokens that the causal convolution before it sees.
-  std::vector<int64_t> recurrent_layers;
-  int64_t state_key_heads = 0;
-  int64_t state_value_heads = 0;
-  int64_t state_key_dim = 0;
-  int64_t state_value_dim = 0;
-  int64_t convolution_width = 0;
   // For families with mixtures of experts.
   int64_t num_experts = 0;
   int64_t chosen_experts = 0;         // experts per token
   int64_t expert_size = 0;            // intermediate_size of an expert
-  int64_t shared_expert_size = 0;     // of the one that every token passes; 0: there is none
   bool normalize_experts = true;      // their weights are divided by their sum
   std::vector<int64_t> dense_layers;  // layers with one mlp instead of experts, ascending
   bool router_loss = false;           // output_router_logits: training adds the balancing loss

@@ -263,7 +263,11 @@ bool AnswerReader::step_after_call(bool at_end) {
     held_.erase(0, end.size());
     return true;
   }
-  if (!at_end && !end.empty() && end.starts_with(held_)) return false;
+  // A mark that was cut off says nothing.
+  if (!end.empty() && end.starts_with(held_)) {
+    if (at_end) held_.clear();
+    return false;
+  }
   // Calls without marks are divided by blanks or semicolons.
   if (marks_.calls->begin.empty() && held_.starts_with(';')) {
     held_.erase(0, 1);

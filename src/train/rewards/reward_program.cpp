@@ -150,8 +150,8 @@ std::string RewardProgram::ask(std::string_view text, std::vector<double>& rewar
   const auto count = static_cast<size_t>(std::ranges::count(text, '\n'));
   if (program_ == nullptr) {
     said_.clear();
-    program_ = std::make_unique<ChildProgram>(words_, limits_.memory,
-                                              [this](std::string_view said) { hear(said); });
+    program_ = std::make_unique<runtime::ChildProgram>(
+        words_, limits_.memory, [this](std::string_view said) { hear(said); });
   }
   rewards.assign(count, 0);
   const auto take = [&](size_t index, const std::string& line) -> std::string {

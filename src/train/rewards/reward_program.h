@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "train/rewards/child_program.h"
+#include "runtime/process/child_program.h"
 #include "train/rewards/reward_function.h"
 
 namespace snug::train {
@@ -41,7 +41,7 @@ class RewardProgram : public RewardFunction {
   ProgramLimits limits_;
   std::filesystem::path log_;
   std::string said_;  // the end of what it wrote to standard error
-  std::unique_ptr<ChildProgram> program_;
+  std::unique_ptr<runtime::ChildProgram> program_;
 };
 
 }  // namespace snug::train

@@ -41,11 +41,9 @@ std::optional<Turn> first_of(const std::vector<std::string>& texts) {
 
 std::optional<std::vector<LearnedAnswer>> answers_of_all(
     std::optional<std::vector<LearnedAnswer>> own, const runtime::Ranks& ranks) {
-  if (ranks.size() == 1 || !own) {
-    if (ranks.size() > 1) ranks.of_all("");
-    return own;
-  }
-  const std::vector<std::string> texts = ranks.of_all(to_json({.answers = std::move(*own)}));
+  if (ranks.size() == 1) return own;
+  const std::vector<std::string> texts =
+      ranks.of_all(own ? to_json({.answers = std::move(*own)}) : std::string());
   if (std::ranges::any_of(texts, &std::string::empty)) return std::nullopt;
   std::vector<LearnedAnswer> all;
   for (const std::string& text : texts)

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace snug::train {
+namespace snug::runtime {
 
 // A descriptor that is closed with it.
 class OwnedDescriptor {
@@ -89,4 +89,4 @@ class ChildProgram {
   std::string held_;        // of a line that has not ended
 };
 
-}  // namespace snug::train
+}  // namespace snug::runtime

@@ -1,4 +1,4 @@
-#include "train/rewards/child_program.h"
+#include "runtime/process/child_program.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 
-namespace snug::train {
+namespace snug::runtime {
 namespace {
 
 using std::chrono::duration_cast;
@@ -274,4 +274,4 @@ bool ChildProgram::wait_for_end(Clock::duration time) {
 
 void ChildProgram::kill() { ::kill(-process_, SIGKILL); }
 
-}  // namespace snug::train
+}  // namespace snug::runtime
