@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <iterator>
 
 namespace snug::train {
 namespace {
@@ -11,9 +12,24 @@ namespace {
 constexpr std::string_view kShownMeasures = "rewards/";
 
 // JSON has no NaN or infinity; a number that is none becomes null.
-char* number(char* out, char* end, double value) {
-  if (!std::isfinite(value)) return fmt::format_to_n(out, end - out, "null").out;
-  return fmt::format_to_n(out, end - out, "{}", value).out;
+void append_number(std::string& line, double value) {
+  if (std::isfinite(value))
+    fmt::format_to(std::back_inserter(line), "{}", value);
+  else
+    line += "null";
+}
+
+// A name in JSON: that of a reward may have a pattern in it.
+void append_name(std::string& line, std::string_view name) {
+  line += '"';
+  for (const char each : name) {
+    if (each == '"' || each == '\\') line += '\\';
+    if (static_cast<unsigned char>(each) < ' ')
+      fmt::format_to(std::back_inserter(line), "\\u{:04x}", static_cast<int>(each));
+    else
+      line += each;
+  }
+  line += '"';
 }
 
 }  // namespace
@@ -23,14 +39,15 @@ bool is_shown_measure(const StepMetrics& metrics, size_t measure) {
          !std::isnan(metrics.measures[measure]);
 }
 
-std::string_view to_json(const StepMetrics& metrics, char* buffer, int64_t size) {
-  char* out = buffer;
-  char* const end = buffer + size;
+void write_json(const StepMetrics& metrics, std::string& line) {
   const auto field = [&](std::string_view name, double value) {
-    out = fmt::format_to_n(out, end - out, "{}\"{}\":", out == buffer ? '{' : ',', name).out;
-    out = number(out, end, value);
+    line += ',';
+    append_name(line, name);
+    line += ':';
+    append_number(line, value);
   };
-  out = fmt::format_to_n(out, end - out, "{{\"step\":{}", metrics.step).out;
+  line.clear();
+  fmt::format_to(std::back_inserter(line), "{{\"step\":{}", metrics.step);
   field("epoch", metrics.epoch);
   field("loss", metrics.loss);
   if (metrics.aux_loss) field("aux_loss", *metrics.aux_loss);
@@ -47,11 +64,9 @@ std::string_view to_json(const StepMetrics& metrics, char* buffer, int64_t size)
     if (!std::isnan(measure.value)) field(measure.name, measure.value);
   field("tokens_per_second", metrics.tokens_per_second);
   field("step_seconds", metrics.step_seconds);
-  out = fmt::format_to_n(out, end - out,
-                         ",\"tokens\":{},\"trained_tokens\":{},\"resident_bytes\":{}}}",
-                         metrics.tokens, metrics.trained_tokens, metrics.resident_bytes)
-            .out;
-  return {buffer, static_cast<size_t>(out - buffer)};
+  fmt::format_to(std::back_inserter(line),
+                 ",\"tokens\":{},\"trained_tokens\":{},\"resident_bytes\":{}}}", metrics.tokens,
+                 metrics.trained_tokens, metrics.resident_bytes);
 }
 
 }  // namespace snug::train

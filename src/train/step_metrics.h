@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "train/step_data.h"
@@ -41,7 +42,8 @@ struct StepMetrics {
 // Whether users look at this measure, and it is a number; metrics.jsonl has the others too.
 bool is_shown_measure(const StepMetrics& metrics, size_t measure);
 
-// The metrics as one JSON object, into a caller's buffer; returns the text.
-std::string_view to_json(const StepMetrics& metrics, char* buffer, int64_t size);
+// The metrics as one JSON object, in place of what the line was; allocates only where they are
+// longer than any before.
+void write_json(const StepMetrics& metrics, std::string& line);
 
 }  // namespace snug::train

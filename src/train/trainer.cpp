@@ -33,9 +33,6 @@ using program::ProgramName;
 
 using Clock = std::chrono::steady_clock;
 
-// The bytes of a line of metrics, with all that an objective measures.
-constexpr size_t kLineBytes = 8192;
-
 bool due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 
 std::string resume_advice(int64_t saved_step) {
@@ -380,8 +377,8 @@ void Trainer::record_unwritten() {
 }
 
 void Trainer::log(const StepMetrics& metrics) {
-  std::array<char, kLineBytes> buffer{};
-  record(to_json(metrics, buffer.data(), buffer.size()));
+  write_json(metrics, line_);
+  record(line_);
   const bool is_logged =
       due(metrics.step, options_.logging_steps) || metrics.step == options_.total_steps;
   if (progress_ != nullptr) progress_->show(metrics, is_logged);

@@ -164,6 +164,7 @@ class Trainer {
   int64_t saved_step_ = 0;                        // of the newest checkpoint; 0: none
   std::optional<base::UserError> metrics_error_;  // why a line could not be written
   std::vector<std::string> unwritten_;            // that line and those after it
+  std::string line_;                              // of metrics.jsonl, of the last step
 };
 
 // What a user is told of a step whose loss or gradient norm is not finite. A norm that is not

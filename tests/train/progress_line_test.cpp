@@ -5,9 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/json.h"
 #include "base/temporary_folder.h"
+#include "train/step_metrics.h"
 
 namespace snug::train {
 namespace {
@@ -57,6 +61,22 @@ TEST(ProgressLine, FillsItsBar) {
   metrics.step = 600;
   EXPECT_EQ(line_of(metrics, kState, 21), "━━━━━━━━ step 600/600");
   EXPECT_EQ(line_of(metrics, {.total_steps = 0}, 19), "━━━━━━━━ step 600/0");
+}
+
+TEST(StepMetrics, AnyNameIsOneOfJson) {
+  const std::string name = "rewards/regex:(?s)\\$ \"\x01\"" + std::string(10000, 'a') + "/mean";
+  const std::array<NamedMeasure, 2> measures{{{name, 0.25}, {"reward", NAN}}};
+  StepMetrics metrics = some_step();
+  metrics.of_data = measures;
+  metrics.grad_norm = INFINITY;
+  std::string line = "what was there";
+  write_json(metrics, line);
+  const nlohmann::json read = base::parse_json(line, "metrics.jsonl");
+  EXPECT_EQ(read.at(name), 0.25);
+  EXPECT_FALSE(read.contains("reward"));
+  EXPECT_TRUE(read.at("grad_norm").is_null());
+  EXPECT_EQ(read.at("step"), 50);
+  EXPECT_EQ(read.at("resident_bytes"), int64_t{85} << 20);
 }
 
 }  // namespace

@@ -139,6 +139,20 @@ struct RewardRow {
 constexpr auto kRewards =
     std::to_array<RewardRow>({{"soft_overlong", make_soft_overlong}, {"exec", make_program}});
 
+// A function's name without its argument, a pattern or a command, where no other has the same.
+std::vector<std::string> metric_names(std::span<const scores::WeighedName> listed) {
+  std::vector<std::string> names;
+  names.reserve(listed.size());
+  for (const scores::WeighedName& each : listed) {
+    const std::string_view kind = scores::name_in(each.written);
+    const auto same = std::ranges::count(listed, kind, [](const scores::WeighedName& other) {
+      return scores::name_in(other.written);
+    });
+    names.emplace_back(same == 1 ? kind : std::string_view(each.written));
+  }
+  return names;
+}
+
 std::vector<std::string_view> names_of_rows() {
   std::vector<std::string_view> names;
   names.reserve(kRewards.size());
@@ -155,7 +169,7 @@ RewardFunctions::RewardFunctions(const formats::Recipe& recipe) {
   NamedFields fields(recipe);
   const std::vector<std::string_view> others = names_of_rows();
   const auto listed = scores::weighed_names_of_list(recipe, kRewardsKey, recipe.rewards, others);
-  names_.reserve(listed.size());
+  names_ = metric_names(listed);
   weights_.reserve(listed.size());
   functions_.reserve(listed.size());
   for (const auto& [name, weight] : listed) {
@@ -171,7 +185,6 @@ RewardFunctions::RewardFunctions(const formats::Recipe& recipe) {
       std::string field = score.needs_reference() ? fields.take(name) : "";
       functions_.push_back(std::make_unique<ScoreReward>(std::move(score), std::move(field)));
     }
-    names_.push_back(name);
     weights_.push_back(weight);
   }
   fields.check_used(names_);

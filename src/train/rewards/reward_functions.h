@@ -22,7 +22,8 @@ class RewardFunctions {
   // write to standard error goes to the run's folder, if the recipe has one and it is there.
   explicit RewardFunctions(const formats::Recipe& recipe);
 
-  // As they are written, without weights: names of metrics.
+  // Names of metrics: as they are written, without weights, and without what is behind a colon
+  // where no other has the same name in front of it.
   const std::vector<std::string>& names() const { return names_; }
   const std::vector<double>& weights() const { return weights_; }
 
