@@ -16,9 +16,7 @@
 #include "backends/cpu/attention/kernels/softmax.h"
 #include "backends/cpu/elementwise/kernels/clamped_swiglu.h"
 #include "backends/cpu/elementwise/kernels/elementwise.h"
-#include "backends/cpu/elementwise/kernels/gelu_mul.h"
-#include "backends/cpu/elementwise/kernels/sigmoid_mul.h"
-#include "backends/cpu/elementwise/kernels/silu_mul.h"
+#include "backends/cpu/elementwise/kernels/gated_mul.h"
 #include "backends/cpu/norm/kernels/layer_norm.h"
 #include "backends/cpu/norm/kernels/rms_norm.h"
 #include "backends/cpu/norm/kernels/row_norms.h"
@@ -51,7 +49,7 @@ namespace snug::backends::cpu {
   X(DeltaRuleKernels, delta_rule)                 \
   X(ElementwiseKernels, elementwise)              \
   X(FewRowsKernels, few_rows)                     \
-  X(GeluMulKernels, gelu_mul)                     \
+  X(GatedMulKernels, gated_mul)                   \
   X(GemmKernels, gemm)                            \
   X(KeyCodesKernels, key_codes)                   \
   X(LayerNormKernels, layer_norm)                 \
@@ -65,8 +63,6 @@ namespace snug::backends::cpu {
   X(RmsNormKernels, rms_norm)                     \
   X(RopeKernels, rope)                            \
   X(RowNormsKernels, row_norms)                   \
-  X(SigmoidMulKernels, sigmoid_mul)               \
-  X(SiluMulKernels, silu_mul)                     \
   X(SoftmaxKernels, softmax)                      \
   X(ThinKernels, thin_product)                    \
   X(WideKernels, wide_product)

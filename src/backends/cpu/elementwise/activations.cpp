@@ -79,80 +79,54 @@ void run(const SoftcapGrad& grad, const Invocation& invocation, CpuContext& cont
       tensors, [&](auto at, int64_t, int64_t n) { backward(at[0], at[1], at[2], n, grad.cap); });
 }
 
-bool supports(const SigmoidMul&, const program::OperationView& view, const CpuContext&) {
-  return is_all_of(view, view[SigmoidMul::kY].dtype);
+GateActivation activation_of(const SigmoidMul&) { return GateActivation::sigmoid; }
+GateActivation activation_of(const SigmoidMulGrad&) { return GateActivation::sigmoid; }
+GateActivation activation_of(const SiluMul&) { return GateActivation::silu; }
+GateActivation activation_of(const SiluMulGrad&) { return GateActivation::silu; }
+GateActivation activation_of(const GeluMul& gelu_mul) {
+  return gelu_mul.tanh ? GateActivation::gelu_tanh : GateActivation::gelu;
+}
+GateActivation activation_of(const GeluMulGrad& grad) {
+  return grad.tanh ? GateActivation::gelu_tanh : GateActivation::gelu;
 }
 
-void run(const SigmoidMul&, const Invocation& invocation, CpuContext& context) {
-  const std::array tensors{rows_of(invocation[SigmoidMul::kGate]),
-                           rows_of(invocation[SigmoidMul::kUp]),
-                           rows_of(invocation[SigmoidMul::kY])};
-  const auto forward = context.kernels.sigmoid_mul->forward[tensors[0].element];
+template <typename Kind>
+concept GatedProduct = requires(const Kind& kind) {
+  activation_of(kind);
+  Kind::kY;
+};
+template <typename Kind>
+concept GatedProductGrad = requires(const Kind& kind) {
+  activation_of(kind);
+  Kind::kDGate;
+};
+
+template <GatedProduct Kind>
+bool supports(const Kind&, const program::OperationView& view, const CpuContext&) {
+  return is_all_of(view, view[Kind::kY].dtype);
+}
+
+template <GatedProduct Kind>
+void run(const Kind& kind, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{rows_of(invocation[Kind::kGate]), rows_of(invocation[Kind::kUp]),
+                           rows_of(invocation[Kind::kY])};
+  const auto forward =
+      context.kernels.gated_mul->forward[static_cast<int>(activation_of(kind))][tensors[0].element];
   parallel_elements(tensors, [&](auto at, int64_t, int64_t n) { forward(at[0], at[1], at[2], n); });
 }
 
-bool supports(const SigmoidMulGrad&, const program::OperationView& view, const CpuContext&) {
-  return is_all_of(view, view[SigmoidMulGrad::kDY].dtype);
+template <GatedProductGrad Kind>
+bool supports(const Kind&, const program::OperationView& view, const CpuContext&) {
+  return is_all_of(view, view[Kind::kDY].dtype);
 }
 
-void run(const SigmoidMulGrad&, const Invocation& invocation, CpuContext& context) {
-  const std::array tensors{
-      rows_of(invocation[SigmoidMulGrad::kDY]), rows_of(invocation[SigmoidMulGrad::kGate]),
-      rows_of(invocation[SigmoidMulGrad::kUp]), rows_of(invocation[SigmoidMulGrad::kDGate]),
-      rows_of(invocation[SigmoidMulGrad::kDUp])};
-  const auto backward = context.kernels.sigmoid_mul->backward[tensors[0].element];
-  parallel_elements(tensors, [&](auto at, int64_t, int64_t n) {
-    backward({at[0], at[1], at[2], at[3], at[4], n});
-  });
-}
-
-bool supports(const SiluMul&, const program::OperationView& view, const CpuContext&) {
-  return is_all_of(view, view[SiluMul::kY].dtype);
-}
-
-void run(const SiluMul&, const Invocation& invocation, CpuContext& context) {
-  const std::array tensors{rows_of(invocation[SiluMul::kGate]), rows_of(invocation[SiluMul::kUp]),
-                           rows_of(invocation[SiluMul::kY])};
-  const auto forward = context.kernels.silu_mul->forward[tensors[0].element];
-  parallel_elements(tensors, [&](auto at, int64_t, int64_t n) { forward(at[0], at[1], at[2], n); });
-}
-
-bool supports(const SiluMulGrad&, const program::OperationView& view, const CpuContext&) {
-  return is_all_of(view, view[SiluMulGrad::kDY].dtype);
-}
-
-void run(const SiluMulGrad&, const Invocation& invocation, CpuContext& context) {
-  const std::array tensors{
-      rows_of(invocation[SiluMulGrad::kDY]), rows_of(invocation[SiluMulGrad::kGate]),
-      rows_of(invocation[SiluMulGrad::kUp]), rows_of(invocation[SiluMulGrad::kDGate]),
-      rows_of(invocation[SiluMulGrad::kDUp])};
-  const auto backward = context.kernels.silu_mul->backward[tensors[0].element];
-  parallel_elements(tensors, [&](auto at, int64_t, int64_t n) {
-    backward({at[0], at[1], at[2], at[3], at[4], n});
-  });
-}
-
-bool supports(const GeluMul&, const program::OperationView& view, const CpuContext&) {
-  return is_all_of(view, view[GeluMul::kY].dtype);
-}
-
-void run(const GeluMul& gelu_mul, const Invocation& invocation, CpuContext& context) {
-  const std::array tensors{rows_of(invocation[GeluMul::kGate]), rows_of(invocation[GeluMul::kUp]),
-                           rows_of(invocation[GeluMul::kY])};
-  const auto forward = context.kernels.gelu_mul->forward[gelu_mul.tanh][tensors[0].element];
-  parallel_elements(tensors, [&](auto at, int64_t, int64_t n) { forward(at[0], at[1], at[2], n); });
-}
-
-bool supports(const GeluMulGrad&, const program::OperationView& view, const CpuContext&) {
-  return is_all_of(view, view[GeluMulGrad::kDY].dtype);
-}
-
-void run(const GeluMulGrad& grad, const Invocation& invocation, CpuContext& context) {
-  const std::array tensors{
-      rows_of(invocation[GeluMulGrad::kDY]), rows_of(invocation[GeluMulGrad::kGate]),
-      rows_of(invocation[GeluMulGrad::kUp]), rows_of(invocation[GeluMulGrad::kDGate]),
-      rows_of(invocation[GeluMulGrad::kDUp])};
-  const auto backward = context.kernels.gelu_mul->backward[grad.tanh][tensors[0].element];
+template <GatedProductGrad Kind>
+void run(const Kind& kind, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{rows_of(invocation[Kind::kDY]), rows_of(invocation[Kind::kGate]),
+                           rows_of(invocation[Kind::kUp]), rows_of(invocation[Kind::kDGate]),
+                           rows_of(invocation[Kind::kDUp])};
+  const auto backward = context.kernels.gated_mul
+                            ->backward[static_cast<int>(activation_of(kind))][tensors[0].element];
   parallel_elements(tensors, [&](auto at, int64_t, int64_t n) {
     backward({at[0], at[1], at[2], at[3], at[4], n});
   });
