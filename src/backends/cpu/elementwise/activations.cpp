@@ -2,13 +2,11 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
+#include "backends/gated_product.h"
 #include "backends/operation_checks.h"
 #include "program/kinds/elementwise/clamped_swiglu.h"
 #include "program/kinds/elementwise/gelu.h"
-#include "program/kinds/elementwise/gelu_mul.h"
 #include "program/kinds/elementwise/relu.h"
-#include "program/kinds/elementwise/sigmoid_mul.h"
-#include "program/kinds/elementwise/silu_mul.h"
 #include "program/kinds/elementwise/softcap.h"
 
 namespace snug::backends::cpu {
@@ -18,14 +16,8 @@ using program::ClampedSwiglu;
 using program::ClampedSwigluGrad;
 using program::Gelu;
 using program::GeluGrad;
-using program::GeluMul;
-using program::GeluMulGrad;
 using program::Relu;
 using program::ReluGrad;
-using program::SigmoidMul;
-using program::SigmoidMulGrad;
-using program::SiluMul;
-using program::SiluMulGrad;
 using program::Softcap;
 using program::SoftcapGrad;
 
@@ -78,28 +70,6 @@ void run(const SoftcapGrad& grad, const Invocation& invocation, CpuContext& cont
   parallel_elements(
       tensors, [&](auto at, int64_t, int64_t n) { backward(at[0], at[1], at[2], n, grad.cap); });
 }
-
-GateActivation activation_of(const SigmoidMul&) { return GateActivation::sigmoid; }
-GateActivation activation_of(const SigmoidMulGrad&) { return GateActivation::sigmoid; }
-GateActivation activation_of(const SiluMul&) { return GateActivation::silu; }
-GateActivation activation_of(const SiluMulGrad&) { return GateActivation::silu; }
-GateActivation activation_of(const GeluMul& gelu_mul) {
-  return gelu_mul.tanh ? GateActivation::gelu_tanh : GateActivation::gelu;
-}
-GateActivation activation_of(const GeluMulGrad& grad) {
-  return grad.tanh ? GateActivation::gelu_tanh : GateActivation::gelu;
-}
-
-template <typename Kind>
-concept GatedProduct = requires(const Kind& kind) {
-  activation_of(kind);
-  Kind::kY;
-};
-template <typename Kind>
-concept GatedProductGrad = requires(const Kind& kind) {
-  activation_of(kind);
-  Kind::kDGate;
-};
 
 template <GatedProduct Kind>
 bool supports(const Kind&, const program::OperationView& view, const CpuContext&) {

@@ -4,12 +4,10 @@
 
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/product/matrices.h"
+#include "backends/gated_product.h"
 #include "program/kinds/elementwise/clamped_swiglu.h"
 #include "program/kinds/elementwise/gelu.h"
-#include "program/kinds/elementwise/gelu_mul.h"
 #include "program/kinds/elementwise/relu.h"
-#include "program/kinds/elementwise/sigmoid_mul.h"
-#include "program/kinds/elementwise/silu_mul.h"
 #include "program/kinds/elementwise/softcap.h"
 
 namespace snug::backends::cuda {
@@ -19,14 +17,8 @@ using program::ClampedSwiglu;
 using program::ClampedSwigluGrad;
 using program::Gelu;
 using program::GeluGrad;
-using program::GeluMul;
-using program::GeluMulGrad;
 using program::Relu;
 using program::ReluGrad;
-using program::SigmoidMul;
-using program::SigmoidMulGrad;
-using program::SiluMul;
-using program::SiluMulGrad;
 using program::Softcap;
 using program::SoftcapGrad;
 
@@ -75,61 +67,26 @@ void run(const SoftcapGrad& form, const Invocation& invocation, CudaContext& con
   softcap_grad({walk, dy.operand, y.operand, dx.operand, form.cap}, context.stream.get());
 }
 
-void run(const SigmoidMul&, const Invocation& invocation, CudaContext& context) {
-  Matrix gate = matrix_of(invocation[SigmoidMul::kGate]);
-  Matrix up = matrix_of(invocation[SigmoidMul::kUp]);
-  Matrix y = matrix_of(invocation[SigmoidMul::kY]);
+template <GatedProduct Kind>
+void run(const Kind& kind, const Invocation& invocation, CudaContext& context) {
+  Matrix gate = matrix_of(invocation[Kind::kGate]);
+  Matrix up = matrix_of(invocation[Kind::kUp]);
+  Matrix y = matrix_of(invocation[Kind::kY]);
   const Walk walk = walk_flat({&gate, &up, &y});
-  sigmoid_mul({walk, gate.operand, up.operand, y.operand}, context.stream.get());
+  gated_mul({walk, gate.operand, up.operand, y.operand, activation_of(kind)}, context.stream.get());
 }
 
-void run(const SigmoidMulGrad&, const Invocation& invocation, CudaContext& context) {
-  Matrix dy = matrix_of(invocation[SigmoidMulGrad::kDY]);
-  Matrix gate = matrix_of(invocation[SigmoidMulGrad::kGate]);
-  Matrix up = matrix_of(invocation[SigmoidMulGrad::kUp]);
-  Matrix dgate = matrix_of(invocation[SigmoidMulGrad::kDGate]);
-  Matrix dup = matrix_of(invocation[SigmoidMulGrad::kDUp]);
+template <GatedProductGrad Kind>
+void run(const Kind& kind, const Invocation& invocation, CudaContext& context) {
+  Matrix dy = matrix_of(invocation[Kind::kDY]);
+  Matrix gate = matrix_of(invocation[Kind::kGate]);
+  Matrix up = matrix_of(invocation[Kind::kUp]);
+  Matrix dgate = matrix_of(invocation[Kind::kDGate]);
+  Matrix dup = matrix_of(invocation[Kind::kDUp]);
   const Walk walk = walk_flat({&dy, &gate, &up, &dgate, &dup});
-  sigmoid_mul_grad({walk, dy.operand, gate.operand, up.operand, dgate.operand, dup.operand},
-                   context.stream.get());
-}
-
-void run(const SiluMul&, const Invocation& invocation, CudaContext& context) {
-  Matrix gate = matrix_of(invocation[SiluMul::kGate]);
-  Matrix up = matrix_of(invocation[SiluMul::kUp]);
-  Matrix y = matrix_of(invocation[SiluMul::kY]);
-  const Walk walk = walk_flat({&gate, &up, &y});
-  silu_mul({walk, gate.operand, up.operand, y.operand}, context.stream.get());
-}
-
-void run(const SiluMulGrad&, const Invocation& invocation, CudaContext& context) {
-  Matrix dy = matrix_of(invocation[SiluMulGrad::kDY]);
-  Matrix gate = matrix_of(invocation[SiluMulGrad::kGate]);
-  Matrix up = matrix_of(invocation[SiluMulGrad::kUp]);
-  Matrix dgate = matrix_of(invocation[SiluMulGrad::kDGate]);
-  Matrix dup = matrix_of(invocation[SiluMulGrad::kDUp]);
-  const Walk walk = walk_flat({&dy, &gate, &up, &dgate, &dup});
-  silu_mul_grad({walk, dy.operand, gate.operand, up.operand, dgate.operand, dup.operand},
-                context.stream.get());
-}
-
-void run(const GeluMul& gated, const Invocation& invocation, CudaContext& context) {
-  Matrix gate = matrix_of(invocation[GeluMul::kGate]);
-  Matrix up = matrix_of(invocation[GeluMul::kUp]);
-  Matrix y = matrix_of(invocation[GeluMul::kY]);
-  const Walk walk = walk_flat({&gate, &up, &y});
-  gelu_mul({walk, gate.operand, up.operand, y.operand, gated.tanh}, context.stream.get());
-}
-
-void run(const GeluMulGrad& grad, const Invocation& invocation, CudaContext& context) {
-  Matrix dy = matrix_of(invocation[GeluMulGrad::kDY]);
-  Matrix gate = matrix_of(invocation[GeluMulGrad::kGate]);
-  Matrix up = matrix_of(invocation[GeluMulGrad::kUp]);
-  Matrix dgate = matrix_of(invocation[GeluMulGrad::kDGate]);
-  Matrix dup = matrix_of(invocation[GeluMulGrad::kDUp]);
-  const Walk walk = walk_flat({&dy, &gate, &up, &dgate, &dup});
-  gelu_mul_grad({walk, dy.operand, gate.operand, up.operand, dgate.operand, dup.operand, grad.tanh},
-                context.stream.get());
+  gated_mul_grad(
+      {walk, dy.operand, gate.operand, up.operand, dgate.operand, dup.operand, activation_of(kind)},
+      context.stream.get());
 }
 
 void run(const ClampedSwiglu& swiglu, const Invocation& invocation, CudaContext& context) {

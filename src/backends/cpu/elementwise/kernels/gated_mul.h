@@ -4,12 +4,9 @@
 #include <cstdint>
 
 #include "backends/cpu/kernels/element.h"
+#include "backends/gate_activation.h"
 
 namespace snug::backends::cpu {
-
-// What is done with the gate; the two forms of gelu are those of the kind gelu.
-enum class GateActivation { sigmoid, silu, gelu, gelu_tanh };
-inline constexpr int kGateActivations = 4;
 
 // The backward pass over a run of elements. dgate and dup may be any two of dy, gate and up.
 struct GatedMulRun {

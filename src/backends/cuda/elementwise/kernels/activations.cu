@@ -83,100 +83,67 @@ struct SoftcapGrad {
   }
 };
 
-template <int kCount>
-struct SigmoidMul {
-  SigmoidMulRun run;
-  __device__ void operator()(int64_t row, int64_t item) const {
-    const int64_t column = item * kCount;
-    const Elements<kCount> gate = load<kCount>(run.gate, row * run.gate.stride + column);
-    Elements<kCount> y = load<kCount>(run.up, row * run.up.stride + column);
-    for (int i = 0; i < kCount; ++i) y.at[i] *= sigmoid(gate.at[i]);
-    store(run.y, row * run.y.stride + column, y);
+// Of a gate: what `up` is multiplied by, and its derivative.
+struct Activated {
+  float value, slope;
+};
+
+struct SigmoidGate {
+  static __device__ Activated at(float x) {
+    const float s = sigmoid(x);
+    return {s, s * (1.0F - s)};
   }
 };
 
-template <int kCount>
-struct SigmoidMulGrad {
-  SigmoidMulGradRun run;
-  __device__ void operator()(int64_t row, int64_t item) const {
-    const int64_t column = item * kCount;
-    const Elements<kCount> dy = load<kCount>(run.dy, row * run.dy.stride + column);
-    const Elements<kCount> gate = load<kCount>(run.gate, row * run.gate.stride + column);
-    const Elements<kCount> up = load<kCount>(run.up, row * run.up.stride + column);
-    Elements<kCount> dgate;
-    Elements<kCount> dup;
-    for (int i = 0; i < kCount; ++i) {
-      const float s = sigmoid(gate.at[i]);
-      dgate.at[i] = dy.at[i] * up.at[i] * s * (1.0F - s);
-      dup.at[i] = dy.at[i] * s;
+// The value is that of silu_mul_of.
+struct SiluGate {
+  static __device__ Activated at(float x) {
+    const float s = sigmoid(x);
+    return {x * s, s * (1.0F + x * (1.0F - s))};
+  }
+};
+
+template <bool kTanh>
+struct GeluOfGate {
+  static __device__ Activated at(float x) {
+    const GeluGate gate = gelu_gate(x, kTanh);
+    return {x * gate.factor, gate.factor + x * gate.slope};
+  }
+};
+
+template <typename Activation>
+struct Gated {
+  template <int kCount>
+  struct Mul {
+    GatedMulRun run;
+    __device__ void operator()(int64_t row, int64_t item) const {
+      const int64_t column = item * kCount;
+      const Elements<kCount> gate = load<kCount>(run.gate, row * run.gate.stride + column);
+      Elements<kCount> y = load<kCount>(run.up, row * run.up.stride + column);
+      for (int i = 0; i < kCount; ++i) y.at[i] *= Activation::at(gate.at[i]).value;
+      store(run.y, row * run.y.stride + column, y);
     }
-    store(run.dgate, row * run.dgate.stride + column, dgate);
-    store(run.dup, row * run.dup.stride + column, dup);
-  }
-};
+  };
 
-template <int kCount>
-struct SiluMul {
-  SiluMulRun run;
-  __device__ void operator()(int64_t row, int64_t item) const {
-    const int64_t column = item * kCount;
-    const Elements<kCount> gate = load<kCount>(run.gate, row * run.gate.stride + column);
-    Elements<kCount> y = load<kCount>(run.up, row * run.up.stride + column);
-    for (int i = 0; i < kCount; ++i) y.at[i] = silu_mul_of(gate.at[i], y.at[i]);
-    store(run.y, row * run.y.stride + column, y);
-  }
-};
-
-template <int kCount>
-struct SiluMulGrad {
-  SiluMulGradRun run;
-  __device__ void operator()(int64_t row, int64_t item) const {
-    const int64_t column = item * kCount;
-    const Elements<kCount> dy = load<kCount>(run.dy, row * run.dy.stride + column);
-    const Elements<kCount> gate = load<kCount>(run.gate, row * run.gate.stride + column);
-    const Elements<kCount> up = load<kCount>(run.up, row * run.up.stride + column);
-    Elements<kCount> dgate;
-    Elements<kCount> dup;
-    for (int i = 0; i < kCount; ++i) {
-      const float s = sigmoid(gate.at[i]);
-      dgate.at[i] = dy.at[i] * up.at[i] * s * (1.0F + gate.at[i] * (1.0F - s));
-      dup.at[i] = dy.at[i] * gate.at[i] * s;
+  template <int kCount>
+  struct Grad {
+    GatedMulGradRun run;
+    __device__ void operator()(int64_t row, int64_t item) const {
+      const int64_t column = item * kCount;
+      const Elements<kCount> dy = load<kCount>(run.dy, row * run.dy.stride + column);
+      const Elements<kCount> gate = load<kCount>(run.gate, row * run.gate.stride + column);
+      const Elements<kCount> up = load<kCount>(run.up, row * run.up.stride + column);
+      Elements<kCount> dgate;
+      Elements<kCount> dup;
+      for (int i = 0; i < kCount; ++i) {
+        const Activated activated = Activation::at(gate.at[i]);
+        dgate.at[i] = dy.at[i] * up.at[i] * activated.slope;
+        dup.at[i] = dy.at[i] * activated.value;
+      }
+      store(run.dgate, row * run.dgate.stride + column, dgate);
+      store(run.dup, row * run.dup.stride + column, dup);
     }
-    store(run.dgate, row * run.dgate.stride + column, dgate);
-    store(run.dup, row * run.dup.stride + column, dup);
-  }
-};
-
-template <int kCount>
-struct GeluMul {
-  GeluMulRun run;
-  __device__ void operator()(int64_t row, int64_t item) const {
-    const int64_t column = item * kCount;
-    const Elements<kCount> gate = load<kCount>(run.gate, row * run.gate.stride + column);
-    Elements<kCount> y = load<kCount>(run.up, row * run.up.stride + column);
-    for (int i = 0; i < kCount; ++i) y.at[i] *= gate.at[i] * gelu_gate(gate.at[i], run.tanh).factor;
-    store(run.y, row * run.y.stride + column, y);
-  }
-};
-
-template <int kCount>
-struct GeluMulGrad {
-  GeluMulGradRun run;
-  __device__ void operator()(int64_t row, int64_t item) const {
-    const int64_t column = item * kCount;
-    const Elements<kCount> dy = load<kCount>(run.dy, row * run.dy.stride + column);
-    const Elements<kCount> gate = load<kCount>(run.gate, row * run.gate.stride + column);
-    const Elements<kCount> up = load<kCount>(run.up, row * run.up.stride + column);
-    Elements<kCount> dgate;
-    Elements<kCount> dup;
-    for (int i = 0; i < kCount; ++i) {
-      const GeluGate of_gate = gelu_gate(gate.at[i], run.tanh);
-      dgate.at[i] = dy.at[i] * up.at[i] * (of_gate.factor + gate.at[i] * of_gate.slope);
-      dup.at[i] = dy.at[i] * gate.at[i] * of_gate.factor;
-    }
-    store(run.dgate, row * run.dgate.stride + column, dgate);
-    store(run.dup, row * run.dup.stride + column, dup);
-  }
+  };
 };
 
 // kCount pairs of a gate and an up, as two pieces of kCount elements.
@@ -252,21 +219,29 @@ void softcap_grad(const SoftcapGradRun& run, cudaStream_t stream) {
   over_elements<SoftcapGrad>(run, stream);
 }
 
-void sigmoid_mul(const SigmoidMulRun& run, cudaStream_t stream) {
-  over_elements<SigmoidMul>(run, stream);
+void gated_mul(const GatedMulRun& run, cudaStream_t stream) {
+  switch (run.activation) {
+    case GateActivation::sigmoid:
+      return over_elements<Gated<SigmoidGate>::Mul>(run, stream);
+    case GateActivation::silu:
+      return over_elements<Gated<SiluGate>::Mul>(run, stream);
+    case GateActivation::gelu:
+      return over_elements<Gated<GeluOfGate<false>>::Mul>(run, stream);
+    case GateActivation::gelu_tanh:
+      return over_elements<Gated<GeluOfGate<true>>::Mul>(run, stream);
+  }
 }
-void sigmoid_mul_grad(const SigmoidMulGradRun& run, cudaStream_t stream) {
-  over_elements<SigmoidMulGrad>(run, stream);
-}
-
-void silu_mul(const SiluMulRun& run, cudaStream_t stream) { over_elements<SiluMul>(run, stream); }
-void silu_mul_grad(const SiluMulGradRun& run, cudaStream_t stream) {
-  over_elements<SiluMulGrad>(run, stream);
-}
-
-void gelu_mul(const GeluMulRun& run, cudaStream_t stream) { over_elements<GeluMul>(run, stream); }
-void gelu_mul_grad(const GeluMulGradRun& run, cudaStream_t stream) {
-  over_elements<GeluMulGrad>(run, stream);
+void gated_mul_grad(const GatedMulGradRun& run, cudaStream_t stream) {
+  switch (run.activation) {
+    case GateActivation::sigmoid:
+      return over_elements<Gated<SigmoidGate>::Grad>(run, stream);
+    case GateActivation::silu:
+      return over_elements<Gated<SiluGate>::Grad>(run, stream);
+    case GateActivation::gelu:
+      return over_elements<Gated<GeluOfGate<false>>::Grad>(run, stream);
+    case GateActivation::gelu_tanh:
+      return over_elements<Gated<GeluOfGate<true>>::Grad>(run, stream);
+  }
 }
 
 void clamped_swiglu(const ClampedSwigluRun& run, cudaStream_t stream) {

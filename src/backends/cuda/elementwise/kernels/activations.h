@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "backends/cuda/kernels/device_rows.h"
+#include "backends/gate_activation.h"
 
 namespace snug::backends::cuda {
 
@@ -48,43 +49,19 @@ struct SoftcapGradRun {
 };
 void softcap_grad(const SoftcapGradRun& run, cudaStream_t stream);
 
-struct SigmoidMulRun {
+struct GatedMulRun {
   Walk walk;
   DeviceRows gate, up, y;
+  GateActivation activation{};
 };
-void sigmoid_mul(const SigmoidMulRun& run, cudaStream_t stream);
+void gated_mul(const GatedMulRun& run, cudaStream_t stream);
 
-struct SigmoidMulGradRun {
+struct GatedMulGradRun {
   Walk walk;
   DeviceRows dy, gate, up, dgate, dup;
+  GateActivation activation{};
 };
-void sigmoid_mul_grad(const SigmoidMulGradRun& run, cudaStream_t stream);
-
-struct SiluMulRun {
-  Walk walk;
-  DeviceRows gate, up, y;
-};
-void silu_mul(const SiluMulRun& run, cudaStream_t stream);
-
-struct SiluMulGradRun {
-  Walk walk;
-  DeviceRows dy, gate, up, dgate, dup;
-};
-void silu_mul_grad(const SiluMulGradRun& run, cudaStream_t stream);
-
-struct GeluMulRun {
-  Walk walk;
-  DeviceRows gate, up, y;
-  bool tanh = false;
-};
-void gelu_mul(const GeluMulRun& run, cudaStream_t stream);
-
-struct GeluMulGradRun {
-  Walk walk;
-  DeviceRows dy, gate, up, dgate, dup;
-  bool tanh = false;
-};
-void gelu_mul_grad(const GeluMulGradRun& run, cudaStream_t stream);
+void gated_mul_grad(const GatedMulGradRun& run, cudaStream_t stream);
 
 // gate_up has pairs of a gate and an up: twice as many columns as the walk.
 struct ClampedSwigluRun {
