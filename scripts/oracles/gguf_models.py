@@ -14,6 +14,7 @@ YARN = dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_posit
 EXPERTS = dict(num_local_experts=8, num_experts_per_tok=2)
 T5 = dict(vocab_size=96, d_model=256, d_kv=64, d_ff=512, num_layers=8, num_decoder_layers=8, num_heads=4, decoder_start_token_id=0, eos_token_id=2,
           pad_token_id=0)
+MINISTRAL3 = YARN | dict(original_max_position_embeddings=8, mscale=1.0, mscale_all_dim=1.0, beta_fast=32.0, beta_slow=1.0, llama_4_scaling_beta=0.1)
 GPT_OSS = GROUPED | dict(head_dim=64, intermediate_size=256, num_hidden_layers=4, num_local_experts=4, num_experts_per_tok=2, sliding_window=8,
                          rope_parameters=dict(rope_type="default", rope_theta=150000.0))
 
@@ -29,8 +30,8 @@ def configs() -> dict[str, hf.PretrainedConfig]:
         "llama_tied": hf.LlamaConfig(**GROUPED, tie_word_embeddings=True),
         "llama_biases": hf.LlamaConfig(**GROUPED, attention_bias=True, mlp_bias=True),
         "llama_head_dim": hf.LlamaConfig(**GROUPED, head_dim=32),
-        "llama_rope": hf.LlamaConfig(**GROUPED, rope_parameters=LLAMA3),
-        "llama_yarn": hf.LlamaConfig(**GROUPED, rope_parameters=YARN),
+        "llama_rope": hf.LlamaConfig(**GROUPED, rope_parameters=dict(LLAMA3)),
+        "llama_yarn": hf.LlamaConfig(**GROUPED, rope_parameters=dict(YARN)),
         "llama_linear": hf.LlamaConfig(**GROUPED, rope_parameters=dict(rope_type="linear", rope_theta=10000.0, factor=4.0)),
         "llama_width_96": hf.LlamaConfig(**GROUPED | dict(hidden_size=96, intermediate_size=160)),
         "llama_width_40": hf.LlamaConfig(**GROUPED | dict(hidden_size=40, intermediate_size=72, num_attention_heads=2, num_key_value_heads=1),
@@ -58,6 +59,19 @@ def configs() -> dict[str, hf.PretrainedConfig]:
         "falcon_grouped": hf.FalconConfig(vocab_size=96, hidden_size=256, num_hidden_layers=8, num_attention_heads=4, num_kv_heads=2, alibi=False, bias=False,
                                           new_decoder_architecture=True),
         "olmo2": hf.Olmo2Config(**GROUPED),
+        "olmo3": hf.Olmo3Config(**GROUPED, sliding_window=8),
+        "olmo3_yarn": hf.Olmo3Config(**GROUPED, sliding_window=8, rope_parameters=dict(YARN)),
+        "granite": hf.GraniteConfig(**GROUPED, embedding_multiplier=3.0, residual_multiplier=0.4, attention_multiplier=0.2, logits_scaling=2.0),
+        "granite_biases": hf.GraniteConfig(**GROUPED, attention_bias=True, mlp_bias=True, tie_word_embeddings=True),
+        "smollm3": hf.SmolLM3Config(**GROUPED),
+        "ministral3": hf.Ministral3Config(**GROUPED, head_dim=64, rope_parameters=MINISTRAL3),
+        "ernie4_5": hf.Ernie4_5Config(**GROUPED, head_dim=32),
+        "glm4": hf.Glm4Config(**GROUPED, head_dim=32, attention_bias=True),
+        "seed_oss": hf.SeedOssConfig(**GROUPED, head_dim=32),
+        "hunyuan": hf.HunYuanDenseV1Config(**GROUPED, head_dim=32),
+        "exaone4": hf.Exaone4Config(**GROUPED, sliding_window=None, sliding_window_pattern=0, layer_types=["full_attention"] * 8, rope_parameters=dict(LLAMA3)),
+        "exaone4_windows": hf.Exaone4Config(**GROUPED | dict(num_hidden_layers=64, hidden_size=64, intermediate_size=64), sliding_window=8, sliding_window_pattern=4),
+        "cohere2": hf.Cohere2Config(**GROUPED, sliding_window=8, logit_scale=0.5),
         "stablelm": hf.StableLmConfig(**GROUPED, partial_rotary_factor=0.25, use_qkv_bias=True),
         "stablelm_tied": hf.StableLmConfig(**GROUPED, partial_rotary_factor=0.25, tie_word_embeddings=True),
         "gpt_oss": hf.GptOssConfig(**GPT_OSS),
@@ -73,6 +87,7 @@ CONVERTER_KEYS = {
     "gpt_neox": {"rotary_pct": 0.25},
     "gpt_neox_in_turn": {"rotary_pct": 0.5},
     "falcon": {"num_kv_heads": 1},
+    "cohere2": {"rotary_pct": 1.0},
 }
 
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "base/json.h"
@@ -124,12 +125,11 @@ TEST_P(GgufImport, HasTheWeightsOfTheFolder) {
     EXPECT_TRUE(names.contains(weight.name)) << weight.name;
 }
 
-TEST_P(GgufImport, HasTheSettingsOfTheFolder) {
-  const GgufWeights weights(converted(GetParam().name));
-  const json expected = models::describe(golden_config(GetParam().name));
+void expect_settings(const GgufWeights& weights, const json& expected,
+                     const std::set<std::string>& lost) {
   const json found = models::describe(models::parse_config(weights.config().dump(), "config.json"));
   for (const auto& [key, value] : expected.items()) {
-    if (GetParam().lost.contains(key)) continue;
+    if (lost.contains(key)) continue;
     if (key == "rope_scaling" && value.is_object()) {
       for (const auto& [inner, number] : value.items())
         if (number.is_number() && found[key].contains(inner))
@@ -138,16 +138,23 @@ TEST_P(GgufImport, HasTheSettingsOfTheFolder) {
           EXPECT_EQ(found[key].value(inner, json()), number) << inner;
       continue;
     }
-    EXPECT_EQ(found.value(key, json()), value) << key;
+    if (value.is_number_float())
+      EXPECT_NEAR(found.value(key, 0.0), value.get<double>(), 1e-6 * value.get<double>()) << key;
+    else
+      EXPECT_EQ(found.value(key, json()), value) << key;
   }
+}
+
+TEST_P(GgufImport, HasTheSettingsOfTheFolder) {
+  expect_settings(GgufWeights(converted(GetParam().name)),
+                  models::describe(golden_config(GetParam().name)), GetParam().lost);
 }
 
 INSTANTIATE_TEST_SUITE_P(OfTheConverter, GgufImport, ::testing::ValuesIn(kConverted),
                          [](const auto& instance) { return instance.param.name; });
 
 // The model's file in fp32 by the table that exports use, too.
-fs::path write_gguf(const std::string& name, const fs::path& path) {
-  models::ModelConfig config = golden_config(name);
+fs::path write_gguf(const std::string& name, models::ModelConfig config, const fs::path& path) {
   if (config.relative_distance != 0) config.relative_distance = 128;  // the one that files have
   const models::GgufModel model =
       models::gguf_model(config, base::read_json_file(folder_of(name) / "config.json"));
@@ -172,6 +179,18 @@ fs::path write_gguf(const std::string& name, const fs::path& path) {
   return path;
 }
 
+void expect_weights(const GgufWeights& weights, const std::string& name, float tolerance) {
+  const formats::TensorIndex golden(folder_of(name));
+  for (const SourceTensor& tensor : weights.tensors()) {
+    const std::vector<float> expected = golden_values(golden, tensor.name);
+    const std::vector<float> values = imported(weights, tensor, 2);
+    for (size_t i = 0; i < values.size(); ++i)
+      ASSERT_LE(std::abs(values[i] - expected[i]),
+                tolerance * std::max(1.0F, std::abs(expected[i])))
+          << tensor.name;
+  }
+}
+
 // Forms that the converter does not write, or not with these settings.
 TEST(GgufWeights, ComeBackFromTheTableOfExports) {
   const TemporaryFolder folder;
@@ -180,17 +199,40 @@ TEST(GgufWeights, ComeBackFromTheTableOfExports) {
         "phi3_short", "gpt_neox_in_turn", "falcon", "t5", "t5_gated", "mt5"}) {
     if (!fs::exists(folder_of(name) / "config.json")) continue;
     SCOPED_TRACE(name);
-    const GgufWeights weights(write_gguf(name, folder / (name + ".gguf")));
-    const formats::TensorIndex golden(folder_of(name));
+    const GgufWeights weights(write_gguf(name, golden_config(name), folder / (name + ".gguf")));
     const bool is_exact = name != "gemma" && name != "t5";  // norms plus one, and scaled
-    for (const SourceTensor& tensor : weights.tensors()) {
-      const std::vector<float> expected = golden_values(golden, tensor.name);
-      const std::vector<float> values = imported(weights, tensor, 2);
-      for (size_t i = 0; i < values.size(); ++i)
-        ASSERT_LE(std::abs(values[i] - expected[i]),
-                  is_exact ? 0.0F : 2e-7F * std::max(1.0F, std::abs(expected[i])))
-            << tensor.name;
-    }
+    expect_weights(weights, name, is_exact ? 0.0F : 2e-7F);
+  }
+}
+
+// What llama.cpp does not compute is changed in config.json.
+TEST(GgufWeights, OfNewerFamiliesComeBackWithTheirSettings) {
+  const json without_window = {{"sliding_window", nullptr}, {"layer_types", nullptr}};
+  const json rope = {{"rope_type", "default"}, {"rope_theta", 20.0}};
+  const json one_theta = {
+      {"rope_parameters", {{"full_attention", rope}, {"sliding_attention", rope}}}};
+  const std::map<std::string, json> families{
+      {"cohere2", json::object()},
+      {"ernie4_5", {{"use_bias", false}}},
+      {"exaone4", without_window},
+      {"glm4", json::object()},
+      {"granite", json::object()},
+      {"hunyuan", {{"attention_bias", false}}},
+      {"ministral3", json::object()},
+      {"olmo3", one_theta},
+      {"seed_oss", {{"attention_out_bias", false}, {"mlp_bias", false}}},
+      {"smollm3",
+       {{"no_rope_layers", {1, 1}}, {"use_sliding_window", false}, {"layer_types", nullptr}}}};
+  const TemporaryFolder folder;
+  for (const auto& [name, changes] : families) {
+    SCOPED_TRACE(name);
+    json changed = base::read_json_file(folder_of(name) / "config.json");
+    changed.update(changes);
+    const models::ModelConfig config = models::parse_config(changed.dump(), name);
+    const GgufWeights weights(write_gguf(name, config, folder / (name + ".gguf")));
+    expect_weights(weights, name, 0.0F);
+    // The share of a head that is rotated is kept as a number of elements.
+    expect_settings(weights, models::describe(config), {"partial_rotary_factor"});
   }
 }
 

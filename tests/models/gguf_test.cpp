@@ -167,6 +167,12 @@ TEST(GgufModelOf, RefusesWhatLlamaCppDoesNotRun) {
   EXPECT_TRUE(contains(refusal("gemma", {{"tie_word_embeddings", false}}), "tie_word_embeddings"));
   EXPECT_TRUE(contains(refusal("gemma2", {{"attn_logit_softcapping", nullptr}}), "is null"));
   EXPECT_TRUE(contains(refusal("qwen3", {{"attention_bias", true}}), "attention_bias"));
+  EXPECT_TRUE(contains(refusal("ernie4_5"), "use_bias in config.json is true"));
+  EXPECT_TRUE(contains(refusal("seed_oss"), "attention_out_bias in config.json is true"));
+  EXPECT_TRUE(contains(refusal("seed_oss", {{"attention_out_bias", false}}), "mlp_bias"));
+  EXPECT_TRUE(contains(refusal("exaone4"), "has windows with 64 layers"));
+  EXPECT_TRUE(contains(refusal("olmo3"), "two values of rope_theta"));
+  EXPECT_TRUE(contains(refusal("smollm3"), "says that layer 1 does not rotate"));
   const json llama3 = {{"rope_type", "llama3"},
                        {"factor", 8.0},
                        {"low_freq_factor", 1.0},

@@ -45,6 +45,16 @@ void describe(const ModelConfig& config, nlohmann::json& json) {
   json["attention_bias"] = config.attention_bias;
   describe_window(config, json);
   describe_layer_types(config, json);
+  if (config.local_rope->theta == kTheta) return;
+  // A flat rope_theta would be that of the layers without a window alone.
+  nlohmann::json full = json.value("rope_scaling", nlohmann::json());
+  if (!full.is_object()) full = {{"rope_type", "default"}};
+  full["rope_theta"] = config.rope.theta;
+  json["rope_parameters"] = {
+      {"full_attention", std::move(full)},
+      {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", config.local_rope->theta}}}};
+  json.erase("rope_theta");
+  json.erase("rope_scaling");
 }
 
 void published(ModelConfig& config) {

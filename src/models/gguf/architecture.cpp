@@ -71,7 +71,10 @@ void set_norms(const GgufKeys& keys, const Stack& stack) {
 void set_yarn(const GgufKeys& keys, const RopeConfig& rope) {
   keys.number("rope.scaling.yarn_beta_fast", rope.beta_fast);
   keys.number("rope.scaling.yarn_beta_slow", rope.beta_slow);
-  const double theirs = 0.1 * std::log(rope.factor) + 1.0;
+  // Ministral 3's files say instead that the table is not multiplied.
+  const bool is_plain = rope.query_beta > 0 && rope.attention_factor == 1.0;
+  if (is_plain) keys.number("rope.scaling.yarn_log_multiplier", 1.0);
+  const double theirs = is_plain ? 1.0 : 0.1 * std::log(rope.factor) + 1.0;
   const auto rest = static_cast<float>(rope.attention_factor / theirs);
   if (std::abs(rest - 1.0F) > 1e-6F) keys.number("rope.scaling.attn_factor", rest);
 }
@@ -112,7 +115,7 @@ void set_windows(const GgufKeys& keys, const GgufFamily& family, const ModelConf
     has_window.push_back(config.window_of(layer) > 0);
     is_usual &= has_window.back() == (layer % family.window_period < family.window_period - 1);
   }
-  if (!is_usual) keys.set("attention.sliding_window_pattern", has_window);
+  if (!is_usual || family.lists_windows) keys.set("attention.sliding_window_pattern", has_window);
 }
 
 void set_experts(const GgufKeys& keys, const ModelConfig& config) {
@@ -128,6 +131,18 @@ void set_others(const GgufKeys& keys, const GgufFamily& family, const ModelConfi
   if (config.relative_buckets > 0)
     keys.count("attention.relative_buckets_count", config.relative_buckets);
   if (config.has_encoder()) keys.count("decoder_start_token_id", config.decoder_start_id);
+  if (family.architecture == "granite") {
+    keys.number("attention.scale", config.attention_scale);
+    keys.number("embedding_scale", config.embedding_scale);
+    keys.number("residual_scale", config.residual_scale);
+    keys.number("logit_scale", 1.0 / config.logit_scale);
+  }
+  if (family.architecture == "cohere2") {
+    keys.number("logit_scale", config.logit_scale);
+    keys.set("rope.scaling.type", std::string("none"));
+  }
+  if (config.rope.query_beta > 0)
+    keys.number("attention.temperature_scale", config.rope.query_beta);
   if (family.architecture == "gptneox") keys.set("use_parallel_residual", config.parallel_residual);
   if (family.architecture == "stablelm") keys.set("use_parallel_residual", false);
   if (family.architecture == "falcon") keys.set("tensor_data_layout", std::string("jploski"));

@@ -19,7 +19,40 @@ constexpr GgufFamily llama_like(std::string_view model_type) {
           .rotary_in_turns = true,
           .own_head_dim = true,
           .output_bias = true,
+          .mlp_bias = true,
           .rotary_factors = true};
+}
+
+constexpr GgufFamily in_turns(std::string_view model_type, std::string_view architecture) {
+  return {.model_type = model_type,
+          .architecture = architecture,
+          .rotary_in_turns = true,
+          .own_head_dim = true};
+}
+
+constexpr GgufFamily granite() {
+  GgufFamily family = llama_like("granite");
+  family.architecture = "granite";
+  family.logit_scale = true;
+  return family;
+}
+
+constexpr GgufFamily ministral3() {
+  GgufFamily family = llama_like("ministral3");
+  family.architecture = "mistral3";
+  return family;
+}
+
+constexpr GgufFamily ernie4_5() {
+  GgufFamily family = in_turns("ernie4_5", "ernie4_5");
+  family.bias_key = "use_bias";
+  return family;
+}
+
+constexpr GgufFamily smollm3() {
+  GgufFamily family = in_turns("smollm3", "smollm3");
+  family.unrotated_period = 4;
+  return family;
 }
 
 constexpr std::array kGgufFamilies{
@@ -54,9 +87,40 @@ constexpr std::array kGgufFamilies{
     GgufFamily{.model_type = "bloom", .architecture = "bloom", .output_bias = true},
     GgufFamily{.model_type = "falcon",
                .architecture = "falcon",
+               .bias_key = "bias",
                .attention_norm = "attn_norm_2",
                .mlp_norm = "attn_norm"},
     GgufFamily{.model_type = "olmo2", .architecture = "olmo2", .head = GgufHead::own},
+    GgufFamily{.model_type = "olmo3",
+               .architecture = "olmo2",
+               .head = GgufHead::own,
+               .window_period = 4,
+               .lists_windows = true},
+    granite(),
+    smollm3(),
+    ministral3(),
+    ernie4_5(),
+    in_turns("glm4", "glm4"),
+    GgufFamily{.model_type = "seed_oss",
+               .architecture = "seed_oss",
+               .own_head_dim = true,
+               .bias_key = "attention_out_bias",
+               .mlp_norm = "post_attention_norm"},
+    GgufFamily{
+        .model_type = "hunyuan_v1_dense", .architecture = "hunyuan-dense", .own_head_dim = true},
+    GgufFamily{.model_type = "exaone4",
+               .architecture = "exaone4",
+               .rotary_factors = true,
+               .window_period = 4,
+               .lists_windows = true,
+               .rotates_windows = true},
+    GgufFamily{.model_type = "cohere2",
+               .architecture = "cohere2",
+               .head = GgufHead::tied,
+               .rotary_in_turns = true,
+               .window_period = 4,
+               .rotates_windows = true,
+               .logit_scale = true},
     GgufFamily{.model_type = "stablelm", .architecture = "stablelm", .head = GgufHead::own},
     GgufFamily{.model_type = "gpt_oss",
                .architecture = "gpt-oss",
@@ -74,6 +138,8 @@ constexpr std::array kGgufFamilies{
 constexpr double kGateLimit = 7.0;
 constexpr double kGateAlpha = 1.702;
 constexpr int64_t kRelativeDistance = 128;
+// EXAONE 4.0 of 32B, which llama.cpp knows by its layers: it alone has windows there.
+constexpr int64_t kLayersOfExaone32b = 64;
 
 [[noreturn]] void refuse_setting(const GgufFamily& family, std::string_view key,
                                  const std::string& what) {
@@ -98,14 +164,44 @@ void check_attention(const GgufFamily& family, const ModelConfig& config) {
                                kRelativeDistance));
 }
 
+bool has_windows(const ModelConfig& config) {
+  return std::ranges::any_of(config.windows, [](int64_t window) { return window > 0; });
+}
+
+void check_layers(const GgufFamily& family, const ModelConfig& config) {
+  for (int64_t layer = 0; layer < config.num_layers; ++layer) {
+    const bool rotates = !std::ranges::binary_search(config.unrotated_layers, layer);
+    if (rotates != rotates_in_llama_cpp(family, config, layer))
+      refuse_setting(
+          family, "no_rope_layers or layer_types",
+          fmt::format("says that layer {} {}, which it does {}in llama.cpp's {{arch}}", layer,
+                      rotates ? "rotates" : "does not rotate", rotates ? "not " : ""));
+  }
+  if (family.architecture == "exaone4" &&
+      has_windows(config) != (config.num_layers == kLayersOfExaone32b))
+    refuse_setting(family, "sliding_window and num_hidden_layers",
+                   fmt::format("do not go together: llama.cpp's {{arch}} has windows with {} "
+                               "layers, and only then",
+                               kLayersOfExaone32b));
+  if (family.architecture == "olmo2" && config.local_rope &&
+      config.local_rope->theta != config.rope.theta)
+    refuse_setting(family, "rope_parameters",
+                   "has two values of rope_theta; llama.cpp's {arch} has one");
+}
+
+void check_biases(const GgufFamily& family, const Branch& branch) {
+  const auto* attention = std::get_if<AttentionBlock>(&branch.block);
+  if (attention != nullptr && attention->output.bias && !family.output_bias)
+    refuse_setting(family, family.bias_key,
+                   "is true, but the output projection of llama.cpp's {arch} has no bias");
+  const auto* mlp = std::get_if<GatedMlp>(&branch.block);
+  if (mlp != nullptr && mlp->down.bias && !family.mlp_bias)
+    refuse_setting(family, "mlp_bias", "is true, but the mlp of llama.cpp's {arch} has no biases");
+}
+
 void check_blocks(const GgufFamily& family, const ModelConfig& config, const Stack& stack) {
   for (int64_t layer = 0; layer < stack.layer_count(); ++layer)
-    for (const Branch& branch : stack.layer(layer).branches) {
-      const auto* attention = std::get_if<AttentionBlock>(&branch.block);
-      if (attention != nullptr && attention->output.bias && !family.output_bias)
-        refuse_setting(family, family.architecture == "falcon" ? "bias" : "attention_bias",
-                       "is true, but the output projection of llama.cpp's {arch} has no bias");
-    }
+    for (const Branch& branch : stack.layer(layer).branches) check_biases(family, branch);
   if (!config.dense_layers.empty())
     refuse_setting(family, "mlp_only_layers or decoder_sparse_step",
                    "leaves layers without experts; in llama.cpp's {arch} every layer has them");
@@ -139,6 +235,7 @@ const GgufFamily& gguf_family(std::string_view model_type) {
 void check_runs_in_llama_cpp(const GgufFamily& family, const ModelConfig& config,
                              const Stack& stack) {
   check_attention(family, config);
+  if (config.positions == Positions::rotary) check_layers(family, config);
   check_blocks(family, config, stack);
   if (family.head == GgufHead::tied && !stack.tied_head)
     refuse_setting(family, "tie_word_embeddings",
@@ -155,11 +252,18 @@ void check_runs_in_llama_cpp(const GgufFamily& family, const ModelConfig& config
                    "is null; scores and logits of llama.cpp's {arch} are capped");
 }
 
+bool rotates_in_llama_cpp(const GgufFamily& family, const ModelConfig& config, int64_t layer) {
+  if (family.unrotated_period > 0) return (layer + 1) % family.unrotated_period != 0;
+  return !family.rotates_windows || !has_windows(config) || config.window_of(layer) > 0;
+}
+
 double gguf_score_scale(const GgufFamily& family, const ModelConfig& config) {
   // Gemma 2 and 3 of 27B, which llama.cpp knows by their layers.
   const bool is_27b = (family.architecture == "gemma2" && config.num_layers == 46) ||
                       (family.architecture == "gemma3" && config.num_layers == 62);
   if (family.architecture == "t5") return 1.0;
+  if (family.architecture == "granite" && config.attention_scale != 0)
+    return config.attention_scale;
   const int64_t width = is_27b ? config.hidden_size / config.num_heads : config.head_dim;
   return 1.0 / std::sqrt(static_cast<double>(width));
 }

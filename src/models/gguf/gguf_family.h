@@ -23,13 +23,20 @@ struct GgufFamily {
   GgufHead head = GgufHead::any;
   // Rotary pairs are neighbouring elements of a head, so rows of queries and keys are reordered.
   bool rotary_in_turns = false;
-  bool own_head_dim = false;    // heads may have other sizes than hidden_size / heads
-  bool output_bias = false;     // the output projection may have a bias
+  bool own_head_dim = false;  // heads may have other sizes than hidden_size / heads
+  bool output_bias = false;   // the output projection may have a bias
+  std::string_view bias_key = "attention_bias";  // that of config.json which gives it one
+  bool mlp_bias = false;                         // projections of a gated mlp may have biases
   bool needs_biases = false;    // biases are read where the model has none: zeros are written
   bool rotary_factors = false;  // a tensor divides the rotary frequencies (llama3)
   // Of `period` layers all but the last have the window, unless the file has a list of them; 0: all
   // layers see everything.
   int64_t window_period = 0;
+  bool lists_windows = false;  // the file always has that list
+  // Of `period` layers the last does not rotate; 0: all layers rotate.
+  int64_t unrotated_period = 0;
+  bool rotates_windows = false;  // where there are windows, only layers with one rotate
+  bool logit_scale = false;      // the file says the factor of the logits
   // Names of the norms before the blocks, where these do not share one.
   std::string_view attention_norm = "attn_norm";
   std::string_view mlp_norm = "ffn_norm";
@@ -42,6 +49,9 @@ const GgufFamily& gguf_family(std::string_view model_type);
 // Throws UserError for a setting of the model that the architecture does not have.
 void check_runs_in_llama_cpp(const GgufFamily& family, const ModelConfig& config,
                              const Stack& stack);
+
+// Whether the architecture rotates queries and keys of this layer.
+bool rotates_in_llama_cpp(const GgufFamily& family, const ModelConfig& config, int64_t layer);
 
 // The factor of attention scores that llama.cpp applies.
 double gguf_score_scale(const GgufFamily& family, const ModelConfig& config);

@@ -62,7 +62,8 @@ class GgufTensorList {
     if (stack_.encoder) norm("enc.output_norm", stack_.encoder->final_norm);
     norm(stack_.encoder ? "dec.output_norm" : "output_norm", stack_.final_norm);
     // llama.cpp does not scale the head's input.
-    if (stack_.head_scale != 1.0) tensors_.back().factor = static_cast<float>(stack_.head_scale);
+    if (stack_.head_scale != 1.0 && !family_.logit_scale)
+      tensors_.back().factor = static_cast<float>(stack_.head_scale);
     head();
     return std::move(tensors_);
   }
@@ -128,7 +129,7 @@ class GgufTensorList {
           "attn_qkv", whole,
           all.order == RowOrder::by_group ? parts_of_groups(block) : unchanged(whole.out));
     }
-    const bool in_turns = family_.rotary_in_turns && block.rotated;
+    const bool in_turns = family_.rotary_in_turns && !stack_.rotary.interleaved;
     const auto rows_of = [&](const Linear& part, int64_t heads) {
       return in_turns ? halves_in_turns(heads, block.head_dim) : unchanged(part.out);
     };

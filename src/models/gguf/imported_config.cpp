@@ -112,10 +112,12 @@ class ConfigImport {
           "{}: the model's architecture is '{}', of which Snug has no family; it has {}",
           file_.path().string(), architecture_, architecture_names());
     config_.model_type = families.front();
+    const bool has_window = metadata_.integer_or(key("attention.sliding_window"), 0) > 0;
+    if (architecture_ == "olmo2" && has_window) config_.model_type = "olmo3";
     if (architecture_ != "llama") return;
     if (metadata_.integer_or(key("expert_count"), 0) > 0)
       config_.model_type = "mixtral";
-    else if (metadata_.integer_or(key("attention.sliding_window"), 0) > 0)
+    else if (has_window)
       config_.model_type = "mistral";
   }
 
@@ -236,6 +238,37 @@ class ConfigImport {
           "does, which Snug's stablelm has not",
           file_.path().string());
     if (type == "t5") import_t5();
+    if (type == "granite") import_factors();
+    if (type == "cohere2")
+      config_.logit_scale = positive("logit_scale", metadata_.number(key("logit_scale")));
+    if (type == "olmo3") config_.local_rope.emplace().theta = config_.rope.theta;
+    if (type == "ministral3")
+      config_.rope.query_beta = metadata_.number_or(key("attention.temperature_scale"), 0.0);
+    import_unrotated();
+  }
+
+  double positive(std::string_view name, double value) const {
+    if (!(value > 0) || !std::isfinite(value))
+      metadata_.fail(key(name), fmt::format("is {}; expected a number above 0", value));
+    return value;
+  }
+
+  // Where a file says none, llama.cpp multiplies by 1, and scores by what all families have.
+  void import_factors() {
+    const auto factor = [&](std::string_view name, double absent) {
+      return positive(name, metadata_.number_or(key(name), absent));
+    };
+    config_.embedding_scale = factor("embedding_scale", 1.0);
+    config_.residual_scale = factor("residual_scale", 1.0);
+    config_.attention_scale =
+        factor("attention.scale", 1.0 / std::sqrt(static_cast<double>(config_.head_dim)));
+    config_.logit_scale = 1.0 / factor("logit_scale", 1.0);
+  }
+
+  void import_unrotated() {
+    const GgufFamily& family = gguf_family(config_.model_type);
+    for (int64_t layer = 0; layer < config_.num_layers; ++layer)
+      if (!rotates_in_llama_cpp(family, config_, layer)) config_.unrotated_layers.push_back(layer);
   }
 
   void import_gemma() {

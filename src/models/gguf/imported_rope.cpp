@@ -73,7 +73,8 @@ class RopeImport {
                                       "or more is rotated",
                                       width, config_.head_dim));
     const std::string& type = config_.model_type;
-    const bool may_be_partial = type == "stablelm" || type == "phi" || type == "gpt_neox";
+    const bool may_be_partial =
+        type == "stablelm" || type == "phi" || type == "gpt_neox" || type == "glm4";
     if (width < config_.head_dim && !may_be_partial)
       metadata_.fail(key, fmt::format("is {} of the {} elements of a head; Snug's {} rotates whole "
                                       "heads",
@@ -151,7 +152,8 @@ class RopeImport {
   void import_divisors(const std::vector<float>& divisors) {
     if (std::ranges::all_of(divisors, [](float divisor) { return divisor == 1.0F; })) return;
     const auto scaling = llama3_scaling(divisors, config_.rope.theta);
-    if (!scaling || config_.rope.scaling != RopeScaling::none || config_.model_type != "llama")
+    if (!scaling || config_.rope.scaling != RopeScaling::none ||
+        (config_.model_type != "llama" && config_.model_type != "exaone4"))
       base::throw_user_error(
           "{}: tensor 'rope_freqs.weight' divides the rotary frequencies in another way than "
           "Llama 3's scaling, which is the one that Snug's {} has",
