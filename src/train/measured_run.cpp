@@ -22,17 +22,16 @@ std::vector<plan::MeasuredSource> measured_sources(const RunData& data) {
   return all;
 }
 
-void add_memory(plan::Measured& measured, int64_t reading_bytes,
+void add_memory(plan::Measured& measured, int64_t peak_before_job,
                 const std::optional<program::DeviceFacts>& card) {
   measured.device_bytes = backends::allocated_arena_bytes(program::Space::device);
   measured.host_bytes = backends::allocated_host_bytes();
   measured.card = card;
   const runtime::ProcessMemory memory = runtime::process_memory();
-  measured.reading_bytes = reading_bytes;
   measured.resident_bytes = memory.resident_peak_bytes;
   // If the peak came before the job, what lay outside the arenas during the job is not known, but
   // what does now is.
-  const bool has_job_peak = memory.resident_peak_bytes > reading_bytes;
+  const bool has_job_peak = memory.resident_peak_bytes > peak_before_job;
   const std::optional<int64_t> on_device = card ? 0 : measured.device_bytes;
   const std::optional<int64_t> on_host = backends::resident_host_bytes();
   if (on_host && on_device)

@@ -14,9 +14,10 @@ namespace snug::train {
 // The sources of training, then those of evaluation sets.
 std::vector<plan::MeasuredSource> measured_sources(const RunData& data);
 
-// Adds the memory of this process, which held `reading_bytes` at most before the job was allocated.
+// Adds the memory of this process, which held `peak_before_job` bytes at most before it was
+// allocated.
 // `card`: the device, where it has memory of its own.
-void add_memory(plan::Measured& measured, int64_t reading_bytes,
+void add_memory(plan::Measured& measured, int64_t peak_before_job,
                 const std::optional<program::DeviceFacts>& card);
 
 }  // namespace snug::train

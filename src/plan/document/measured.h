@@ -33,7 +33,7 @@ struct Measured {
   // The process's host memory outside the arenas; nothing where the kernel does not count the
   // arenas.
   std::optional<int64_t> outside_bytes;
-  int64_t reading_bytes = 0;   // peak resident memory before the job began; 0: unknown
+  int64_t reading_bytes = 0;   // peak resident memory when the data were read; 0: unknown
   int64_t resident_bytes = 0;  // peak resident memory of the whole run
   // The facts of a device with memory of its own, queried after the run. Their outside_bytes are
   // what the driver counts beyond the arena; the plan states the same quantity, including what it

@@ -42,6 +42,7 @@ void Run::read_data() {
   // What answers are made of texts by stays.
   if (recipe_.eval_generate == 0 && !has_prompts) data_.tokenizer.reset();
   runtime::release_freed_memory();
+  measured_.reading_bytes = runtime::process_memory().resident_peak_bytes;
 }
 
 void Run::make_plan() {
