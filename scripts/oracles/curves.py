@@ -78,19 +78,26 @@ FAMILIES = {
     "qwen3_moe": (1.7, None), "gpt_oss": (0.81, 0.29),
 }
 
+# The families of 2025, whose vocabularies are smaller.
+NEWER_BATCHES = "curve_granite_full"
+NEWER_FAMILIES = {
+    "granite": (0.51, None), "smollm3": (1.2, None), "olmo3": (2.1, None), "ministral3": (0.97, None), "ernie4_5": (0.78, None), "glm4": (1.5, None),
+    "seed_oss": (0.8, None), "hunyuan": (0.85, 0.43), "exaone4": (4.3, 2.0), "cohere2": (0.46, 0.21),
+}
 
-def family_curves() -> dict:
+
+def family_curves(families: dict, shared_batches: str, seed: int) -> dict:
     found = {}
-    for model, (full_norm, lora_norm) in FAMILIES.items():
+    for model, (full_norm, lora_norm) in families.items():
         name = f"curve_{model}_full"
-        batches_of = "" if name == FAMILY_BATCHES else FAMILY_BATCHES
-        found[name] = Curve(model, False, 1, 5e-3, full_norm, 4008, batches_of=batches_of)
+        batches_of = "" if name == shared_batches else shared_batches
+        found[name] = Curve(model, False, 1, 5e-3, full_norm, seed, batches_of=batches_of)
         if lora_norm is not None:
-            found[f"curve_{model}_lora"] = Curve(model, True, 1, 2e-2, lora_norm, 4008, batches_of=FAMILY_BATCHES)
+            found[f"curve_{model}_lora"] = Curve(model, True, 1, 2e-2, lora_norm, seed, batches_of=shared_batches)
     return found
 
 
-CURVES |= family_curves()
+CURVES |= family_curves(FAMILIES, FAMILY_BATCHES, 4008) | family_curves(NEWER_FAMILIES, NEWER_BATCHES, 4009)
 # Mixtures with the loss that balances experts: of a micro-batch it counts by the share of the step's tokens.
 CURVES |= {
     "curve_mixtral_balanced": Curve("mixtral", False, 2, 5e-3, 1.1, 4008, batches_of=FAMILY_BATCHES, rows=1, balance=0.3),

@@ -272,11 +272,14 @@ INSTANTIATE_TEST_SUITE_P(
                           "curve_mixtral_balanced", "curve_qwen3_moe_balanced")),
     name_of);
 
-// All weights and LoRA of each; of two mixtures all weights alone.
+// All weights and LoRA of each; of some all weights alone.
 std::vector<std::string> family_curves() {
-  std::vector<std::string> names{"curve_mixtral_full", "curve_qwen3_moe_full"};
+  std::vector<std::string> names{
+      "curve_mixtral_full",  "curve_qwen3_moe_full", "curve_granite_full",
+      "curve_smollm3_full",  "curve_olmo3_full",     "curve_ministral3_full",
+      "curve_ernie4_5_full", "curve_glm4_full",      "curve_seed_oss_full"};
   for (const char* family : {"gpt2", "gemma", "gemma2", "gemma3", "phi", "gpt_neox", "stablelm",
-                             "falcon", "bloom", "gpt_oss"})
+                             "falcon", "bloom", "gpt_oss", "hunyuan", "exaone4", "cohere2"})
     for (const char* method : {"full", "lora"})
       names.push_back(fmt::format("curve_{}_{}", family, method));
   return names;
