@@ -10,6 +10,7 @@
 
 #include "cli/text_chart.h"
 #include "plan/document/document.h"
+#include "report/headlines.h"
 #include "report/html.h"
 #include "report/metric_charts.h"
 
@@ -21,12 +22,23 @@ using Rows = std::vector<std::vector<std::string>>;
 constexpr std::array<std::string_view, 3> kKeysOfPlace{"output_dir", "overwrite_output_dir",
                                                        "resume_from_checkpoint"};
 
-// "1.526 (1.415)": the last value and the least.
-std::string last_and_best(const RunSummary& run, std::string_view key) {
-  const report::MetricsCurve* curve = run.curves.find(key);
-  if (curve == nullptr || !std::isfinite(curve->last())) return "-";
+// "1.526 (1.415)": the last value and the best.
+std::string last_and_best(const RunSummary& run, const report::Headline& headline) {
+  const report::MetricsCurve* curve = report::curve_of(run.curves, headline);
+  if (curve == nullptr) return "-";
   return fmt::format("{} ({})", report::metric_text(curve->last()),
-                     report::metric_text(curve->least()));
+                     report::metric_text(report::best_of(*curve, headline)));
+}
+
+// Those that a table has a column for: the losses, and what one of the runs has.
+std::vector<report::Headline> headlines_of(std::span<const RunSummary> runs) {
+  std::vector<report::Headline> found;
+  for (const report::Headline& headline : report::kHeadlines)
+    if (!headline.is_greatest || std::ranges::any_of(runs, [&](const RunSummary& run) {
+          return report::curve_of(run.curves, headline) != nullptr;
+        }))
+      found.push_back(headline);
+  return found;
 }
 
 std::string steps_text(const RunSummary& run) {
@@ -54,26 +66,35 @@ char letter_of(size_t run) {
   return static_cast<char>('a' + run % kLetters);
 }
 
-std::string chart_of(std::span<const RunSummary> runs, const char* key, const char* title) {
+std::string chart_of(std::span<const RunSummary> runs, const report::Headline& headline) {
   constexpr double kWindow = 5;
   std::vector<TextLine> lines;
   for (size_t i = 0; i < runs.size(); ++i)
-    if (const report::MetricsCurve* curve = runs[i].curves.find(key))
+    if (const report::MetricsCurve* curve = runs[i].curves.find(headline.key))
       lines.push_back({letter_of(i), curve->steps, report::smoothed(curve->values, kWindow)});
   const std::string chart = text_chart(lines);
-  return chart.empty() ? "" : fmt::format("\n{}\n{}", title, chart);
+  return chart.empty() ? "" : fmt::format("\n{}, smoothed\n{}", headline.words, chart);
 }
 
 }  // namespace
 
 Rows run_table(std::span<const RunSummary> runs) {
-  Rows rows{{"run", "state", "model", "method", "steps", "loss (best)", "evaluation (best)",
-             "tokens/s", "planned", "measured", "last step"}};
-  for (const RunSummary& run : runs)
-    rows.push_back({run.name, std::string(word_of(run.state)), run.model, run.method,
-                    steps_text(run), last_and_best(run, "loss"), last_and_best(run, "eval_loss"),
-                    run.tokens_per_second ? fmt::format("{:.0f}", *run.tokens_per_second) : "-",
-                    bytes_text(run.planned_bytes), bytes_text(run.measured_bytes), run.date});
+  const std::vector<report::Headline> headlines = headlines_of(runs);
+  Rows rows{{"run", "state", "model", "method", "steps"}};
+  rows.reserve(runs.size() + 1);
+  for (const report::Headline& headline : headlines)
+    rows.front().push_back(fmt::format("{} (best)", headline.column));
+  for (const char* name : {"tokens/s", "planned", "measured", "last step"})
+    rows.front().emplace_back(name);
+  for (const RunSummary& run : runs) {
+    std::vector<std::string>& row = rows.emplace_back(std::vector<std::string>{
+        run.name, std::string(word_of(run.state)), run.model, run.method, steps_text(run)});
+    for (const report::Headline& headline : headlines) row.push_back(last_and_best(run, headline));
+    row.push_back(run.tokens_per_second ? fmt::format("{:.0f}", *run.tokens_per_second) : "-");
+    row.push_back(bytes_text(run.planned_bytes));
+    row.push_back(bytes_text(run.measured_bytes));
+    row.push_back(run.date);
+  }
   return rows;
 }
 
@@ -115,8 +136,8 @@ std::string comparison_text(std::span<const RunSummary> runs) {
   std::string text = differences.size() > 1 ? fmt::format("\nwhat their recipes differ in\n{}",
                                                           table_text(differences))
                                             : "\ntheir recipes do not differ\n";
-  const std::string charts = chart_of(runs, "loss", "loss, smoothed") +
-                             chart_of(runs, "eval_loss", "loss of the evaluation data, smoothed");
+  std::string charts;
+  for (const report::Headline& headline : report::kHeadlines) charts += chart_of(runs, headline);
   if (charts.empty()) return text + "\nnone of them has a step\n";
   text += charts + "\n";
   for (size_t i = 0; i < runs.size(); ++i)
@@ -145,11 +166,10 @@ nlohmann::ordered_json json_of(const RunSummary& run) {
                               {"steps", run.steps}, {"last_step_at", run.date}};
   if (run.total_steps > 0) json["total_steps"] = run.total_steps;
   if (!run.last_words.empty()) json["last_words"] = run.last_words;
-  for (const char* key : {"loss", "eval_loss"})
-    if (const report::MetricsCurve* curve = run.curves.find(key);
-        curve != nullptr && std::isfinite(curve->last())) {
-      json[fmt::format("last_{}", key)] = curve->last();
-      json[fmt::format("best_{}", key)] = curve->least();
+  for (const report::Headline& headline : report::kHeadlines)
+    if (const report::MetricsCurve* curve = report::curve_of(run.curves, headline)) {
+      json[fmt::format("last_{}", headline.key)] = curve->last();
+      json[fmt::format("best_{}", headline.key)] = report::best_of(*curve, headline);
     }
   if (run.tokens_per_second) json["tokens_per_second"] = *run.tokens_per_second;
   if (run.planned_bytes) json["planned_bytes"] = *run.planned_bytes;

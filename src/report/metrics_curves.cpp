@@ -85,6 +85,13 @@ double MetricsCurve::least() const {
   return least;
 }
 
+double MetricsCurve::greatest() const {
+  double greatest = kNoNumber;
+  for (const double value : values)
+    if (std::isfinite(value) && !(value <= greatest)) greatest = value;
+  return greatest;
+}
+
 const MetricsCurve* MetricsCurves::find(std::string_view key) const {
   const auto found = std::ranges::find(curves, key, &MetricsCurve::key);
   return found == curves.end() ? nullptr : &*found;

@@ -15,8 +15,9 @@ struct MetricsCurve {
   std::vector<double> steps;
   std::vector<double> values;  // one for each step; NaN where the line has null
 
-  double last() const;   // the last value that is a number; NaN without one
-  double least() const;  // of those that are numbers; NaN without one
+  double last() const;      // the last value that is a number; NaN without one
+  double least() const;     // of those that are numbers; NaN without one
+  double greatest() const;  // likewise
 };
 
 struct MetricsCurves {

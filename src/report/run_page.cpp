@@ -9,6 +9,7 @@
 
 #include "base/clock_text.h"
 #include "report/answer_samples.h"
+#include "report/headlines.h"
 #include "report/metric_charts.h"
 #include "report/plan_page.h"
 
@@ -25,18 +26,13 @@ void add_comparison(const plan::PlanDocument& planned, const plan::Measured& mea
   page.table(rows);
 }
 
-void add_last_and_best(const MetricsCurves& metrics, std::string_view key, const char* name,
-                       std::vector<Figure>& figures) {
-  const MetricsCurve* curve = metrics.find(key);
-  if (curve == nullptr || !std::isfinite(curve->last())) return;
-  figures.push_back(
-      {name, fmt::format("{} (best {})", metric_text(curve->last()), metric_text(curve->least()))});
-}
-
-std::vector<Figure> loss_figures(const MetricsCurves& metrics) {
+std::vector<Figure> headline_figures(const MetricsCurves& metrics) {
   std::vector<Figure> figures;
-  add_last_and_best(metrics, "loss", "loss", figures);
-  add_last_and_best(metrics, "eval_loss", "loss of the evaluation data", figures);
+  for (const Headline& headline : kHeadlines)
+    if (const MetricsCurve* curve = curve_of(metrics, headline))
+      figures.push_back(
+          {std::string(headline.words), fmt::format("{} (best {})", metric_text(curve->last()),
+                                                    metric_text(best_of(*curve, headline)))});
   return figures;
 }
 
@@ -59,7 +55,7 @@ void add_progress(const RunProgress& progress, const plan::PlanDocument& planned
   else
     figures.push_back({"state", progress.state});
   figures.push_back({"step", fmt::format("{} of {}", metrics.last_step, progress.total_steps)});
-  for (Figure& figure : loss_figures(metrics)) figures.push_back(std::move(figure));
+  for (Figure& figure : headline_figures(metrics)) figures.push_back(std::move(figure));
   if (const double seconds = recent_step_seconds(metrics); seconds > 0) {
     figures.push_back({"a step", plan::readable_seconds(seconds)});
     if (planned.step_seconds > 0)
@@ -94,7 +90,7 @@ std::string RunPage::finished(const plan::Measured& measured) const {
   const MetricsCurves metrics = read_metrics(metrics_);
   Page page(title_of(document_));
   std::vector<Figure> figures{{"steps", std::to_string(metrics.last_step)}};
-  for (Figure& figure : loss_figures(metrics)) figures.push_back(std::move(figure));
+  for (Figure& figure : headline_figures(metrics)) figures.push_back(std::move(figure));
   page.figures(figures);
   add_comparison(document_, measured, page);
   add_curves(metrics, page);

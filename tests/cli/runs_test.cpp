@@ -2,7 +2,9 @@
 // and of others.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "../base/temporary_folder.h"
@@ -125,6 +127,26 @@ TEST_F(Runs, AreComparedByRecipesAndCurves) {
        {"<h1>2 runs</h1>", ">Loss<", "Loss of the evaluation data", "What their recipes differ in"})
     EXPECT_TRUE(contains(page, part)) << part;
   EXPECT_TRUE(contains(comparison_text(std::vector(2, found.runs[0])), "do not differ"));
+}
+
+// The best reward is the greatest; runs without rewards have no column of them.
+TEST_F(Runs, OfRewardsShowThem) {
+  const fs::path a = make("a", "0.1", "x");
+  const auto columns = [](const std::vector<RunSummary>& runs) { return run_table(runs).front(); };
+  EXPECT_EQ(std::ranges::count(columns(find_runs({a.string()}).runs), "reward (best)"), 0);
+  folder_.write("a/metrics.jsonl",
+                "{\"step\":1,\"loss\":0.5,\"reward\":0.25}\n"
+                "{\"step\":2,\"loss\":0.4,\"reward\":0.75}\n"
+                "{\"step\":3,\"loss\":0.6,\"reward\":0.5}\n");
+  const std::vector<RunSummary> runs = find_runs({a.string()}).runs;
+  const std::vector<std::string> names = columns(runs);
+  const auto reward =
+      static_cast<size_t>(std::ranges::find(names, "reward (best)") - names.begin());
+  ASSERT_LT(reward, names.size());
+  EXPECT_EQ(run_table(runs)[1][reward], "0.5 (0.75)");
+  EXPECT_EQ(json_of(runs[0])["best_reward"], 0.75);
+  EXPECT_EQ(json_of(runs[0])["best_loss"], 0.4);
+  EXPECT_TRUE(contains(comparison_text(runs), "reward, smoothed"));
 }
 
 TEST(TextChart, DrawsLinesOverRoundNumbers) {
