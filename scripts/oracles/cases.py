@@ -7,6 +7,7 @@ from unittest import mock
 
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
+from transformers.models.qwen3_5 import modeling_qwen3_5
 
 import golden_io
 import tiny_models
@@ -41,6 +42,25 @@ def layer_norm_in_fp64(self, hidden):
     return self.weight * centred * torch.rsqrt(centred.pow(2).mean(-1, keepdim=True) + self.variance_epsilon)
 
 
+def gated_norm_in_fp64(self, hidden, gate):
+    return norm_in_fp64(self, hidden) * torch.nn.functional.silu(gate)
+
+
+def delta_rule_in_fp64(query, key, value, g, beta, **_):
+    """The gated delta rule token by token, of whole rows that begin without a state; transformers computes it in fp32."""
+    shared = value.shape[2] // key.shape[2]
+    query, key = (x.repeat_interleave(shared, dim=2) for x in (query, key))
+    query, key = (x * torch.rsqrt((x * x).sum(-1, keepdim=True) + 1e-6) for x in (query, key))
+    state = torch.zeros(*value.shape[:1], value.shape[2], key.shape[-1], value.shape[-1], dtype=value.dtype)
+    given = []
+    for at in range(value.shape[1]):
+        state = state * g[:, at, :, None, None].exp()
+        change = (value[:, at] - torch.einsum("bhkv,bhk->bhv", state, key[:, at])) * beta[:, at, :, None]
+        state = state + torch.einsum("bhk,bhv->bhkv", key[:, at], change)
+        given.append(torch.einsum("bhkv,bhk->bhv", state, query[:, at]) * key.shape[-1] ** -0.5)
+    return torch.stack(given, dim=1), None
+
+
 def softmax_in_its_type(scores, dim, dtype=None):
     """functional.softmax without the rounding to fp32 that eager attention asks for."""
     return torch.softmax(scores, dim)
@@ -53,8 +73,11 @@ def in_fp64(model: PreTrainedModel) -> PreTrainedModel:
         double.set_attn_implementation("sdpa")
     for module in double.modules():
         if type(module).__name__.endswith("RMSNorm"):
-            in_double = gemma_norm_in_fp64 if type(module).__name__.startswith("Gemma") else norm_in_fp64
+            adds_one = type(module).__name__.startswith(("Gemma", "Qwen3_5"))
+            in_double = gemma_norm_in_fp64 if adds_one else norm_in_fp64
             module.forward = in_double.__get__(module)
+        elif type(module).__name__.endswith("RMSNormGated"):
+            module.forward = gated_norm_in_fp64.__get__(module)
         elif type(module).__name__.startswith("Cohere2LayerNorm"):
             module.forward = layer_norm_in_fp64.__get__(module)
     double.zero_grad()
@@ -89,7 +112,8 @@ def make(name: str, root: pathlib.Path) -> str:
     grads = golden_io.gradients(model)
 
     double = in_fp64(model)
-    with mock.patch.object(torch.nn.functional, "softmax", softmax_in_its_type):
+    with mock.patch.object(torch.nn.functional, "softmax", softmax_in_its_type), \
+            mock.patch.object(modeling_qwen3_5, "torch_chunk_gated_delta_rule", delta_rule_in_fp64):
         logits_fp64, loss_fp64 = mean_loss(double, ids, targets)
     loss_fp64.backward()
     exact = golden_io.gradients(double)

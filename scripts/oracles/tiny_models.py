@@ -406,6 +406,17 @@ MODELS = {
              original_max_position_embeddings=16, pad_token_id=None, tie_word_embeddings=True),
         "phi3",
     ),
+    "qwen3_5": Spec(
+        "a gated delta net of two key heads and four value heads and a convolution of width 3, then attention with a gate "
+        "whose heads are rotated in 2 of 8 elements, norms that multiply by 1 + w, tied (Qwen 3.5)",
+        812,
+        dict(vocab_size=13, hidden_size=6, intermediate_size=7, num_hidden_layers=2, num_attention_heads=2,
+             num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-6,
+             rope_parameters={**DEFAULT_ROPE, "partial_rotary_factor": 0.25}, linear_num_key_heads=2,
+             linear_num_value_heads=4, linear_key_head_dim=4, linear_value_head_dim=3, linear_conv_kernel_dim=3,
+             layer_types=["linear_attention", "full_attention"], pad_token_id=None, tie_word_embeddings=True),
+        "qwen3_5_text",
+    ),
 }
 
 
@@ -425,6 +436,13 @@ def implementation_of(config) -> dict:
     return chosen | ({"experts_implementation": "eager"} if hasattr(config, "num_experts_per_tok") else {})
 
 
+def is_centred_at_one(model_type: str, key: str) -> bool:
+    """Whether a norm's weight is the factor itself; Gemma and Qwen 3.5 store what they add to one."""
+    if model_type == "qwen3_5_text":
+        return "linear_attn" in key
+    return not model_type.startswith("gemma")
+
+
 def build(name: str) -> PreTrainedModel:
     """The fp32 model `name` with random weights, eager attention, in evaluation mode (it has no dropout)."""
     spec = MODELS[name]
@@ -439,8 +457,10 @@ def build(name: str) -> PreTrainedModel:
                 weight.copy_(0.2 * noise)
             elif key.endswith("sinks"):  # a sink weighs as much as several keys
                 weight.copy_(1.0 + noise)
-            elif "norm" in key or ".ln_" in key:  # Gemma stores what it adds to one
-                weight.copy_((0.0 if spec.model_type.startswith("gemma") else 1.0) + 0.25 * noise)
+            elif key.endswith("A_log"):  # states that decay within some twenty tokens
+                weight.copy_(-2.5 + 0.5 * noise)
+            elif "norm" in key or ".ln_" in key:
+                weight.copy_((1.0 if is_centred_at_one(spec.model_type, key) else 0.0) + 0.25 * noise)
             else:
                 weight.copy_((0.2 if "embed" in key else 0.15) * noise)
     return model.eval()

@@ -54,7 +54,8 @@ std::optional<int64_t> CachedForward::enter(int64_t sequence, const EnteringSequ
   begin_stage();
   SNUG_CHECK(entering.promised_tokens <= shape_.capacity.decoder(), "{} tokens promised of {}",
              entering.promised_tokens, shape_.capacity.decoder());
-  const std::optional<int64_t> shared = pages(TokenStream::decoder).enter(sequence, entering);
+  const std::optional<int64_t> shared =
+      pages(TokenStream::decoder).enter(sequence, as_can_share(entering));
   if (!shared) return std::nullopt;
   promised_[static_cast<size_t>(sequence)] = entering.promised_tokens;
   slots_[static_cast<size_t>(sequence)] = entering.adapter.adapter;
@@ -322,6 +323,11 @@ const ForwardBatch& CachedForward::decode_for(int64_t rows) const {
 void CachedForward::finish_part(const ForwardBatch& batch, const Place& place, const Rows& rows) {
   set_queries(batch.streams.decoder(), place.segment, rows);
   for (const TokenStream stream : shape_.capacity.streams()) show_keys(batch, stream, place);
+  if (batch.state_slots != nullptr) {
+    int32_t* slots = batch.state_slots + 2 * place.segment;
+    slots[0] = static_cast<int32_t>(place.sequence);
+    slots[1] = static_cast<int32_t>(length(place.sequence));
+  }
   if (!shape_.all_logits) batch.output_rows[place.segment] = static_cast<int32_t>(rows.end - 1);
 }
 

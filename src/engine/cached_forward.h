@@ -72,7 +72,7 @@ class CachedForward {
   bool promise(int64_t sequence, int64_t tokens);
   // Whether it would share more if it waited until another has been read.
   bool is_being_read(const EnteringSequence& entering) const {
-    return pages(base::TokenStream::decoder).is_being_read(entering);
+    return pages(base::TokenStream::decoder).is_being_read(as_can_share(entering));
   }
   // Nothing that is cached now is shared with sequences that enter later: the weights are others.
   void forget_beginnings();
@@ -132,6 +132,13 @@ class CachedForward {
     int64_t begin = 0;
     int64_t end = 0;
   };
+  // No beginning is shared where keys depend on the input of an encoder, nor where layers keep a
+  // state, which is that after the last token alone.
+  EnteringSequence as_can_share(EnteringSequence entering) const {
+    const bool has_states = batches_.prefills.back().state_slots != nullptr;
+    if (shape_.capacity.has_encoder() || has_states) entering.shares = false;
+    return entering;
+  }
   const ForwardBatch& prefill_for(int64_t tokens, int64_t encoder_tokens) const;
   const ForwardBatch& decode_for(int64_t rows) const;
   void check_room(base::TokenStream stream, int64_t sequence, int64_t tokens) const;

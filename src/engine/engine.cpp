@@ -122,8 +122,7 @@ std::optional<int64_t> Engine::State::enter(RequestId request, int64_t sequence)
   const OpenAnswer& answer = open.at(request)->answer;
   const EnteringSequence entering{.prompt = answer.decoder_ids(),
                                   .promised_tokens = promised_tokens(answer),
-                                  .adapter = adapter_of(answer),
-                                  .shares = !model.has_encoder()};
+                                  .adapter = adapter_of(answer)};
   if (forward.is_being_read(entering)) return std::nullopt;
   const std::optional<int64_t> known =
       forward.enter(sequence, entering, std::ssize(answer.encoder_ids()));

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "methods/lora_slots.h"
+#include "models/forward/forward.h"
 #include "program/ir/tensor_names.h"
 
 namespace snug::engine {
@@ -84,6 +85,9 @@ class BatchOpener {
       return this->stream_of(key, stream, of_stream);
     });
     open_slots(key, batch);
+    const std::string slots = models::state_slots_name();
+    if (executor_.has(key, program::host_name(own_name(key, slots))))
+      batch.state_slots = host_side(key, slots).as<int32_t>();
     batch.output_rows = host_side(key, program::kOutputRowsName).as<int32_t>();
     const program::Shape& logits = executor_.tensor(key, own_name(key, program::kLogitsName)).shape;
     batch.outputs = logits[0];
@@ -115,6 +119,7 @@ void ForwardBatch::reset() const {
     if (stream.positions != nullptr) std::fill_n(stream.positions, stream.tokens, 0);
     std::fill_n(stream.query_bounds, 2 * segments, 0);
   }
+  if (state_slots != nullptr) std::fill_n(state_slots, 2 * segments, 0);
   std::fill_n(output_rows, outputs, 0);
   set_slot(0, streams.decoder().tokens, methods::kNoAdapter);
 }

@@ -35,6 +35,7 @@ struct ForwardBatch {
   int64_t segments = 0;             // the number of sequences that it holds
   int32_t* adapter_rows = nullptr;  // (decoder's tokens, slots); null where there are no slots
   int64_t slots = 0;                // of adapters
+  int32_t* state_slots = nullptr;   // (segments, 2); null where no layer keeps a state
   int32_t* output_rows = nullptr;   // (outputs)
   int64_t outputs = 0;
   int64_t vocabulary = 0;

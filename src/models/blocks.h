@@ -4,7 +4,7 @@
 //   encoder  layers that read all of their input, and a final norm
 //   layer    branches, one after another or side by side, each of which adds to the residual stream
 //   branch   x + scale * norm_after(block(norm_before(x))), where either norm may be absent
-//   block    attention, an mlp that is gated or plain, or a mixture of gated mlps
+//   block    attention, a gated delta net, an mlp that is gated or plain, or a mixture of such mlps
 //
 // Every module that has weights is named as in Hugging Face's folders. Modules of a layer are named
 // within it: "self_attn.q_proj" is the tensor "model.layers.0.self_attn.q_proj.weight" in layer 0.
@@ -146,6 +146,9 @@ struct AttentionBlock {
   std::optional<Linear> encoder_projection;
   bool rotated = true;        // by the stack's rotary table
   bool local_rotary = false;  // by the stack's second rotary table
+  // The queries' projection has a gate after each head's query, whose sigmoid multiplies what the
+  // head gives before the output projection.
+  bool output_gate = false;
   std::optional<Prompt> prompt;
 };
 
@@ -198,7 +201,28 @@ struct ExpertsBlock {
   ClampedGate clamped_gate{};
 };
 
-using Block = std::variant<AttentionBlock, GatedMlp, Mlp, ExpertsBlock>;
+// A gated delta net (Yang et al. 2024), which stands in the place of attention. Queries, keys and
+// values of its heads pass a short convolution along the tokens and then the gated delta rule
+// (program/kinds/recurrence/gated_delta_rule.h). What a head gives is normed and multiplied by
+// silu(gate), before the output projection.
+struct GatedDeltaBlock {
+  int64_t key_heads = 0;
+  int64_t value_heads = 0;  // a multiple of key_heads
+  int64_t key_dim = 0;      // elements of a head
+  int64_t value_dim = 0;
+  Linear query_key_value;   // all queries, then all keys, then all values
+  Linear gate;              // (value heads * value_dim, hidden)
+  Linear write;             // (value heads, hidden): how much of a value is written, before sigmoid
+  Linear decay;             // (value heads, hidden): of the state, before softplus
+  std::string convolution;  // module of a weight (rows of query_key_value, 1, convolution_width)
+  int64_t convolution_width = 0;
+  std::string decay_rate;  // name of a tensor (value heads): the logarithm of the factor of decays
+  std::string decay_bias;  // name of a tensor (value heads), which is added to `decay`
+  Norm norm;               // of what a head gives
+  Linear output;
+};
+
+using Block = std::variant<AttentionBlock, GatedMlp, Mlp, ExpertsBlock, GatedDeltaBlock>;
 
 struct Branch {
   std::optional<Norm> norm_before;
@@ -272,6 +296,14 @@ struct Stack {
   std::vector<std::string> ignored;
   // Other names under which files may hold the embedding's table.
   std::vector<std::string> embedding_copies;
+
+  // Whether layers keep a recurrent state of each sequence, next to keys and values.
+  bool has_states() const {
+    for (const Layer& layer : layers)
+      for (const Branch& branch : layer.branches)
+        if (std::holds_alternative<GatedDeltaBlock>(branch.block)) return true;
+    return false;
+  }
 
   // Layers are numbered in the order in which they run, the encoder's first.
   int64_t encoder_layers() const {

@@ -92,6 +92,19 @@ class WeightList {
       of_experts(down_bias_name(experts), down_bias_shape(experts), Initializer::zeros);
   }
 
+  void operator()(const GatedDeltaBlock& block) {
+    add(block.decay_bias, {block.value_heads}, Initializer::ones);
+    add(block.decay_rate, {block.value_heads}, Initializer::zeros);
+    (*this)(block.query_key_value);
+    (*this)(block.gate);
+    (*this)(block.write);
+    (*this)(block.decay);
+    add(weight_name(block.convolution), {block.query_key_value.out, 1, block.convolution_width},
+        Initializer::normal);
+    (*this)(block.norm);
+    (*this)(block.output);
+  }
+
   void operator()(const Layer& layer) {
     for (size_t i = 0; i < layer.branches.size(); ++i) {
       const Branch& branch = layer.branches[i];
@@ -202,13 +215,14 @@ bool is_ignorable(const std::string& name, const Stack& stack) {
 }
 
 std::string query_value_modules(const Stack& stack) {
-  for (const Branch& branch : stack.layers.front().branches)
-    if (const auto* attention = std::get_if<AttentionBlock>(&branch.block)) {
-      const Projections& projections = attention->query_key_value;
-      if (projections.is_fused()) return base::last_part(projections.fused);
-      return fmt::format("{},{}", base::last_part(projections.parts.front().module),
-                         base::last_part(projections.parts.back().module));
-    }
+  for (const Layer& layer : stack.layers)
+    for (const Branch& branch : layer.branches)
+      if (const auto* attention = std::get_if<AttentionBlock>(&branch.block)) {
+        const Projections& projections = attention->query_key_value;
+        if (projections.is_fused()) return base::last_part(projections.fused);
+        return fmt::format("{},{}", base::last_part(projections.parts.front().module),
+                           base::last_part(projections.parts.back().module));
+      }
   return "all-linear";
 }
 

@@ -148,6 +148,55 @@ void add_delta_rules(CaseList& list, const Heads& heads, const Bounds& bounds, b
   spoil_outside(list.cases.back(), {all.begin(), all.end() - 1}, bounds);
 }
 
+// Places and known tokens of segments: each has a place of its own, and every other one is new.
+Values places_of(const Bounds& bounds) {
+  Values slots;
+  slots.reserve(bounds.queries.size());
+  for (int64_t segment = 0; segment < bounds.segments(); ++segment) {
+    slots.push_back(static_cast<double>((segment + 1) % (bounds.segments() + 1)));
+    slots.push_back(static_cast<double>(segment % 2 == 0 ? segment + 2 : 0));
+  }
+  return slots;
+}
+
+// Segments that go on with sequences, of which one more has a place.
+void add_cached(CaseList& list, const Heads& heads, int64_t width, const Bounds& bounds) {
+  const int64_t places = bounds.segments() + 1;
+  const int64_t keys = heads.key_heads * heads.dk;
+  const int64_t values = heads.value_heads * heads.dv;
+  const auto segments = [&](CaseBuilder& builder) {
+    return builder.index({bounds.segments(), 2}, bounds.queries);
+  };
+  const auto slots = [&](CaseBuilder& builder) {
+    return builder.index({bounds.segments(), 2}, places_of(bounds));
+  };
+  const std::string name = fmt::format("{} cached", bounds.name);
+  CaseBuilder convolution = list.builder();
+  const Shape rows{bounds.q_tokens, keys};
+  const auto x = convolution.activation(rows);
+  const auto w = convolution.weight({keys, 1, width}, 0.5, 0.5);
+  const auto kept = convolution.activation({places, (width - 1) * keys});
+  const auto y = convolution.output_activation(rows);
+  list.add(convolution.finish(name, program::CausalConvolution{.cached = true},
+                              {x, w, segments(convolution), slots(convolution)}, {y}, {kept}));
+  spoil_outside(list.cases.back(), {x}, bounds);
+  CaseBuilder rule = list.builder();
+  const Shape gates{bounds.q_tokens, heads.value_heads};
+  const Shape states{places, heads.value_heads * heads.dk * heads.dv};
+  const std::vector<program::TensorId> reads{
+      rule.activation(rows, 0.3, 1.0),
+      rule.activation(rows, 0.3, 1.0),
+      rule.activation({bounds.q_tokens, values}),
+      rule.measure(gates, decays(list.random, gates.elements())),
+      rule.measure(gates, written(list.random, gates.elements())),
+      segments(rule),
+      slots(rule)};
+  const auto state = rule.measure(states, normal(list.random, states.elements(), 0.0, 0.3));
+  list.add(rule.finish(name, program::GatedDeltaRule{heads.key_heads, heads.value_heads, true},
+                       reads, {rule.output_activation({bounds.q_tokens, values})}, {state}));
+  spoil_outside(list.cases.back(), {reads.begin(), reads.end() - 2}, bounds);
+}
+
 void add_recurrence_cases(CaseList& list) {
   add_convolutions(list, {1, 1}, whole(1), false);
   add_convolutions(list, {40, 3}, whole(70), false);
@@ -166,6 +215,9 @@ void add_recurrence_cases(CaseList& list) {
   // Several chunks, of which the first and the last are parts, and heads of several blocks.
   add_delta_rules(list, {1, 1, 8, 12}, rows_of({40, 1, 100}), false);
   add_delta_rules(list, {1, 1, 33, 40}, whole(66), true);
+  add_cached(list, {2, 4, 5, 6}, 4, rows_of({1, 1, 1}));
+  add_cached(list, {1, 2, 8, 33}, 8, rows_of({2, 70, 5, 1}));
+  add_cached(list, {1, 1, 300, 2}, 4, decode(list.random, 7, 40, true));
 }
 
 }  // namespace

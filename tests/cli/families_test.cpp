@@ -81,6 +81,13 @@ constexpr Family kFamilies[]{
      R"({"model_type": "qwen3_moe", "head_dim": 12, "num_experts": 6, "num_experts_per_tok": 3,
          "moe_intermediate_size": 20, "norm_topk_prob": true, "mlp_only_layers": [0]})",
      "model.layers.1.mlp.experts.5.down_proj.weight", kLlamaModules},
+    {"qwen3_5",
+     R"({"model_type": "qwen3_5_text", "head_dim": 16, "full_attention_interval": 2,
+         "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8,
+         "linear_value_head_dim": 6})",
+     "model.layers.0.linear_attn.A_log",
+     "down_proj gate_proj in_proj_a in_proj_b in_proj_qkv in_proj_z k_proj o_proj out_proj q_proj "
+     "up_proj v_proj"},
     {"gpt_oss", R"({"model_type": "gpt_oss", "head_dim": 12, "num_local_experts": 5,
                     "num_experts_per_tok": 2, "sliding_window": 20})",
      "model.layers.1.mlp.experts.gate_up_proj_bias", "k_proj o_proj q_proj v_proj"},

@@ -22,11 +22,16 @@ using nlohmann::json;
 
 constexpr const char* kEncoder = "vision_tower.vision_model.layers.0.self_attn.q_proj.weight";
 constexpr const char* kProjector = "multi_modal_projector.linear_1.weight";
+// Of a layer that predicts further tokens.
+constexpr const char* kPredictor = "mtp.layers.0.self_attn.q_proj.weight";
+
+constexpr const char* kLlamaModules = "down_proj|gate_proj|k_proj|o_proj|q_proj|up_proj|v_proj";
 
 struct Whole {
   const char* model_type;
   const char* text;  // the golden that is its text part
   bool is_tied;
+  const char* modules;  // that an adapter of all linears has
 };
 void PrintTo(const Whole& whole, std::ostream* stream) { *stream << whole.model_type; }
 
@@ -49,7 +54,8 @@ class WholeModel : public ::testing::TestWithParam<Whole> {
   WholeModel() {
     const formats::SafetensorsFile text(fs::path(text_folder()) / "model.safetensors");
     std::vector<formats::TensorSpec> specs{{kEncoder, base::DType::bf16, {2, 3}},
-                                           {kProjector, base::DType::f32, {3}}};
+                                           {kProjector, base::DType::f32, {3}},
+                                           {kPredictor, base::DType::bf16, {2, 2}}};
     specs.reserve(specs.size() + text.tensors().size());
     for (const formats::TensorInfo& info : text.tensors())
       specs.push_back({"language_model." + info.name, *info.dtype, info.shape});
@@ -57,6 +63,7 @@ class WholeModel : public ::testing::TestWithParam<Whole> {
     formats::SafetensorsWriter writer(folder_ / "whole/model.safetensors", specs);
     writer.write(kEncoder, "0123456789ab", 12);
     writer.write(kProjector, "ABCDEFGHIJKL", 12);
+    writer.write(kPredictor, "abcdefgh", 8);
     for (const auto& [name, bytes] : tensors_of(text.path()))
       writer.write("language_model." + name, bytes.data(), std::ssize(bytes));
     writer.finish();
@@ -123,8 +130,7 @@ TEST_P(WholeModel, AdaptersHaveTheNamesOfTheWhole) {
     EXPECT_TRUE(name.starts_with("base_model.model.model.language_model.layers.")) << name;
   const json config = json::parse(contents_of(folder_ / "lora/adapter/adapter_config.json"));
   EXPECT_EQ(config["target_modules"],
-            "model\\.language_model\\.(?:.*\\.)?(?:down_proj|gate_proj|k_proj|o_proj|q_proj|"
-            "up_proj|v_proj)");
+            fmt::format("model\\.language_model\\.(?:.*\\.)?(?:{})", GetParam().modules));
   // It is read onto the whole as onto the text part alone, and merged into the whole.
   const std::string adapted = "adapter=" + path("lora/adapter");
   const std::string expected = score(text_folder(), adapted);
@@ -135,14 +141,18 @@ TEST_P(WholeModel, AdaptersHaveTheNamesOfTheWhole) {
   ASSERT_EQ(merged.exit_code, 0) << merged.err;
   const Tensors before = tensors_of(folder_ / "whole/model.safetensors");
   const Tensors after = tensors_of(folder_ / "merged/model.safetensors");
-  const std::string query = "language_model.model.layers.0.self_attn.q_proj.weight";
+  const std::string query = "language_model.model.layers.0.mlp.up_proj.weight";
   EXPECT_NE(after.at(query), before.at(query));
   EXPECT_EQ(after.size(), before.size());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, WholeModel,
-                         ::testing::Values(Whole{"gemma3", "gemma3", true},
-                                           Whole{"mistral3", "mistral", false}),
+                         ::testing::Values(Whole{"gemma3", "gemma3", true, kLlamaModules},
+                                           Whole{"mistral3", "mistral", false, kLlamaModules},
+                                           Whole{"qwen3_5", "qwen3_5", true,
+                                                 "down_proj|gate_proj|in_proj_a|in_proj_b|in_proj_"
+                                                 "qkv|in_proj_z|k_proj|o_proj|out_proj|q_proj|up_"
+                                                 "proj|v_proj"}),
                          [](const auto& test) { return std::string(test.param.model_type); });
 
 }  // namespace

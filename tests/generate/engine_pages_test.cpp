@@ -263,6 +263,40 @@ TEST_P(EnginePages, EnginesOfOneExecutorTakeTurns) {
   EXPECT_TRUE(dies([&] { first.step(); }, "another engine"));
 }
 
+// Recurrent states belong to places: whoever had a place before, whoever runs next to it, and
+// whether a request was preempted and read again, its answer is that of a request that is alone.
+class EngineStates : public EnginePages {};
+
+TEST_P(EngineStates, AnAnswerIsThatOfTheRequestAlone) {
+  std::vector<Request> requests;
+  for (unsigned i = 0; i < 7; ++i) requests.push_back(request_of(ids(9 + 3 * i, 70 + i), 40));
+  requests.push_back(requests[4]);  // whose beginning is read again
+  Inference inference(recipe_, model_, small_pool(model_.config, 4, 2));
+  Engine engine(inference.executor(), model_.config, inference.shape(),
+                {.clock = {}, .expected_new_tokens = 4});
+  for (int round = 0; round < 2; ++round) {
+    const std::vector<Answer> answers = engine.answers(requests);
+    for (size_t i = 0; i < requests.size(); ++i) expect_as_alone(answers[i], requests[i], 4);
+    // Somebody leaves its place in the middle of its answer.
+    const RequestId left = engine.submit(request_of(ids(30, 90), 50), [](const AnswerEvent&) {});
+    for (int step = 0; step < 7; ++step) engine.step();
+    engine.cancel(left);
+  }
+  EXPECT_GE(engine.times().preemptions, 2);
+  EXPECT_EQ(engine.times().known_tokens, 0);
+  EXPECT_EQ(engine.used_pages(), 0);
+}
+
+TEST_P(EngineStates, NothingIsGuessed) {
+  plan::InferenceShape shape = shape_of(2);
+  plan::allow_guesses(shape, 3);
+  const std::string error = user_error_of([&] { Inference(recipe_, model_, shape); });
+  EXPECT_TRUE(contains(error, "prompt_lookup_num_tokens does not go with this model")) << error;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, EngineStates, ::testing::Values("qwen3_5"),
+                         [](const auto& test) { return std::string(test.param); });
+
 INSTANTIATE_TEST_SUITE_P(Models, EnginePages,
                          ::testing::Values("grouped_tied", "mistral", "gemma3"),
                          [](const auto& test) { return std::string(test.param); });

@@ -85,5 +85,32 @@ TEST(Multimodal, TheWholeSaysWhetherTheHeadIsTied) {
   EXPECT_FALSE(is_tied(R"(, "tie_word_embeddings": false)"));
 }
 
+// As Qwen publishes 3.6 27B, with the keys of images and of layers that predict further tokens.
+// transformers' class of the whole has no tie as its default, whatever the text part says.
+TEST(Multimodal, Qwen35IsItsTextPart) {
+  const auto parsed = [](const char* more) {
+    return parse_config(
+        fmt::format(
+            R"({{"model_type": "qwen3_5", "image_token_id": 248056{}, "vision_config": {{"depth": 27}},
+            "text_config": {{"model_type": "qwen3_5_text", "attn_output_gate": true, "hidden_size": 5120,
+            "intermediate_size": 17408, "num_hidden_layers": 64, "num_attention_heads": 24,
+            "num_key_value_heads": 4, "full_attention_interval": 4, "linear_num_value_heads": 48,
+            "mamba_ssm_dtype": "float32", "mtp_num_hidden_layers": 1, "output_gate_type": "swish",
+            "max_position_embeddings": 262144, "tie_word_embeddings": true,
+            "rope_parameters": {{"mrope_interleaved": true, "mrope_section": [11, 11, 10],
+            "partial_rotary_factor": 0.25, "rope_theta": 10000000, "rope_type": "default"}}}}}})",
+            more),
+        "config.json");
+  };
+  const ModelConfig config = parsed("");
+  const ModelConfig expected = preset("qwen3.6-27b").value();
+  EXPECT_EQ(config.text_module, "model.language_model");
+  EXPECT_FALSE(config.tied_embeddings);
+  EXPECT_TRUE(parsed(R"(, "tie_word_embeddings": true)").tied_embeddings);
+  EXPECT_EQ(parameter_count(config), parameter_count(expected));
+  EXPECT_EQ(config.recurrent_layers, expected.recurrent_layers);
+  EXPECT_EQ(inverse_frequencies(config), inverse_frequencies(expected));
+}
+
 }  // namespace
 }  // namespace snug::models

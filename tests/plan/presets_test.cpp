@@ -148,7 +148,16 @@ const std::map<std::string, int64_t> kPublished{{"codellama-13b", 13016028160},
                                                 {"mt5-large", 1229581312},
                                                 {"mt5-xl", 3742619648},
                                                 {"mt5-xxl", 12921057280},
-                                                {"mt0-xxl", 12921057280}};
+                                                {"mt0-xxl", 12921057280},
+                                                // Of transformers' Qwen3_5ForCausalLM: what is
+                                                // published counts images and further tokens too.
+                                                {"qwen3.5-0.8b", 752393024},
+                                                {"qwen3.5-2b", 1881825088},
+                                                {"qwen3.5-4b", 4205751296},
+                                                {"qwen3.5-9b", 8953803264},
+                                                {"qwen3.5-27b", 26895998464},
+                                                {"qwen3.6-27b", 26895998464},
+                                                {"qwen3.8-27b", 26895998464}};
 
 TEST(Presets, HaveThePublishedNumberOfParameters) {
   for (const std::string& name : models::preset_names()) {

@@ -45,6 +45,7 @@ inline constexpr std::array kGoldenModels{"basic",
                                           "hunyuan",
                                           "ernie4_5",
                                           "cohere2",
-                                          "ministral3"};
+                                          "ministral3",
+                                          "qwen3_5"};
 
 }  // namespace snug::test

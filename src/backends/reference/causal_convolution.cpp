@@ -34,12 +34,67 @@ T convolved(const Floats<T>& x, const Floats<T>& w, int64_t begin, int64_t t, in
   return sum;
 }
 
+// The rows of a sequence before and within a segment, of column c.
 template <typename T>
-void run(const CausalConvolution&, const Invocation& invocation) {
+class GrowingColumn {
+ public:
+  GrowingColumn(const Invocation& invocation, int64_t segment, int64_t c)
+      : x_(invocation[CausalConvolution::kX]),
+        state_(invocation[CausalConvolution::kState]),
+        kept_(state_.columns() / x_.columns()),
+        c_(c) {
+    const Integers slots(invocation[CausalConvolution::kSlots]);
+    place_ = slots[2 * segment];
+    is_known_ = slots[2 * segment + 1] > 0;
+    begin_ = Integers(invocation[CausalConvolution::kBounds])[2 * segment];
+  }
+  // The row `at` from the segment's first on; those before it are negative.
+  T operator[](int64_t at) const {
+    if (at >= 0) return x_.at(begin_ + at, c_);
+    return is_known_ ? state_.at(place_, column(at)) : T{0};
+  }
+  // Keeps the last rows of a segment of so many.
+  void keep(int64_t rows) const {
+    for (int64_t at = -kept_; at < 0; ++at) state_.set(place_, column(at), (*this)[rows + at]);
+  }
+
+ private:
+  int64_t column(int64_t at) const { return (kept_ + at) * x_.columns() + c_; }
+
+  Floats<T> x_, state_;
+  int64_t kept_, c_;
+  int64_t place_ = 0, begin_ = 0;
+  bool is_known_ = false;
+};
+
+template <typename T>
+void run_cached(const Invocation& invocation) {
+  const Floats<T> w(invocation[CausalConvolution::kW]);
+  const Floats<T> y(invocation[CausalConvolution::kY]);
+  const Integers bounds(invocation[CausalConvolution::kBounds]);
+  for (int64_t segment = 0; 2 * segment < bounds.count(); ++segment) {
+    const int64_t begin = bounds[2 * segment];
+    const int64_t rows = bounds[2 * segment + 1] - begin;
+    for (int64_t c = 0; c < y.columns() && rows > 0; ++c) {
+      const GrowingColumn<T> column(invocation, segment, c);
+      for (int64_t t = 0; t < rows; ++t) {
+        T sum = 0;
+        for (int64_t k = 0; k < w.columns(); ++k)
+          sum += w.at(c, w.columns() - 1 - k) * column[t - k];
+        y.set(begin + t, c, sum / (T{1} + std::exp(-sum)));
+      }
+      column.keep(rows);
+    }
+  }
+}
+
+template <typename T>
+void run(const CausalConvolution& convolution, const Invocation& invocation) {
   const Floats<T> x(invocation[CausalConvolution::kX]);
   const Floats<T> w(invocation[CausalConvolution::kW]);
   const Floats<T> y(invocation[CausalConvolution::kY]);
   clear(y);
+  if (convolution.cached) return run_cached<T>(invocation);
   for_each_segment(invocation[CausalConvolution::kBounds], [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t)
       for (int64_t c = 0; c < x.columns(); ++c) {

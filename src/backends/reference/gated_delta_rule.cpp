@@ -2,6 +2,7 @@
 // The gradient keeps the states of all tokens of a segment.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <span>
 
 #include "backends/reference/elements.h"
@@ -81,6 +82,32 @@ class DeltaHead {
   Floats<T> q_, k_, v_, g_, beta_;
 };
 
+// Where a segment's state is kept for later: its place's part of a value head.
+template <typename T>
+class KeptState {
+ public:
+  KeptState(const Invocation& invocation, int64_t segment, int64_t begin)
+      : kept_(invocation[GatedDeltaRule::kState]), begin_(begin) {
+    const Integers slots(invocation[GatedDeltaRule::kSlots]);
+    place_ = slots[segment];
+    is_known_ = slots[segment + 1] > 0;
+  }
+  void load(const DeltaState<T>& state) const {
+    for (size_t i = 0; i < state.at.size() && is_known_; ++i)
+      state.at[i] = kept_.at(place_, begin_ + static_cast<int64_t>(i));
+  }
+  void store(const DeltaState<T>& state) const {
+    for (size_t i = 0; i < state.at.size(); ++i)
+      kept_.set(place_, begin_ + static_cast<int64_t>(i), state.at[i]);
+  }
+
+ private:
+  Floats<T> kept_;
+  int64_t begin_;
+  int64_t place_ = 0;
+  bool is_known_ = false;
+};
+
 template <typename T>
 void run(const GatedDeltaRule& rule, const Invocation& invocation) {
   const DeltaShape shape = program::delta_shape(rule, invocation);
@@ -91,7 +118,11 @@ void run(const GatedDeltaRule& rule, const Invocation& invocation) {
   for (int64_t h = 0; h < shape.value_heads; ++h) {
     const DeltaHead<T> head(rule, invocation, h);
     for (int64_t segment = 0; segment < bounds.count(); segment += 2) {
+      if (bounds[segment] == bounds[segment + 1]) continue;
       std::ranges::fill(state.at, T{0});
+      std::optional<KeptState<T>> kept;
+      if (rule.cached) kept.emplace(invocation, segment, h * shape.dk * shape.dv);
+      if (kept) kept->load(state);
       for (int64_t t = bounds[segment]; t < bounds[segment + 1]; ++t) {
         head.step(t, state, state);
         for (int64_t j = 0; j < shape.dv; ++j) {
@@ -100,6 +131,7 @@ void run(const GatedDeltaRule& rule, const Invocation& invocation) {
           o.set(t, head.value_column(j), sum * head.q_factor(t));
         }
       }
+      if (kept) kept->store(state);
     }
   }
 }

@@ -73,7 +73,8 @@ std::set<std::string> output_names(const models::Layer& layer) {
   for (const models::Branch& branch : layer.branches) {
     std::visit(
         [&]<typename Block>(const Block& block) {
-          if constexpr (std::is_same_v<Block, models::AttentionBlock>) {
+          if constexpr (std::is_same_v<Block, models::AttentionBlock> ||
+                        std::is_same_v<Block, models::GatedDeltaBlock>) {
             add(block.output.module);
           } else if constexpr (std::is_same_v<Block, models::ExpertsBlock>) {
             names.insert(models::down_name(block));

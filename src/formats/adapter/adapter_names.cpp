@@ -81,8 +81,9 @@ std::string plain_module(std::string_view module) {
 }
 
 bool is_of_other_part(std::string_view tensor) {
-  constexpr std::array<std::string_view, 6> kStarts{"vision", "visual", "audio",
-                                                    "image",  "mm_",    "multi_modal_"};
+  // mtp: layers that predict further tokens (Qwen 3.5).
+  constexpr std::array<std::string_view, 7> kStarts{"vision", "visual", "audio",       "image",
+                                                    "mm_",    "mtp",    "multi_modal_"};
   const Parts parts = split_name(tensor);
   return std::ranges::any_of(parts, [&](std::string_view part) {
     return std::ranges::any_of(kStarts,

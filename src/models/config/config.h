@@ -84,6 +84,15 @@ struct ModelConfig {
   int64_t decoder_start_id = 0;
   int64_t padding_id = 0;
   bool repeats_prompt = false;  // the decoder reads the prompt before its answer, too
+  // For families some of whose layers have a recurrent state (the gated delta rule) in place of
+  // attention: those layers, ascending; heads of the state's keys and values, and their elements;
+  // tokens that the causal convolution before it sees, its own included.
+  std::vector<int64_t> recurrent_layers;
+  int64_t state_key_heads = 0;
+  int64_t state_value_heads = 0;
+  int64_t state_key_dim = 0;
+  int64_t state_value_dim = 0;
+  int64_t convolution_width = 0;
   // For families with mixtures of experts.
   int64_t num_experts = 0;
   int64_t chosen_experts = 0;         // experts per token

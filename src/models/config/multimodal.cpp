@@ -22,9 +22,11 @@ constexpr std::array<std::string_view, 4> kTextParts = {"text_config", "llm_conf
 struct WholeModel {
   std::string_view model_type;
   std::string_view text_module;
+  bool tied;  // where config.json does not say it
 };
-constexpr std::array kWholeModels{WholeModel{"gemma3", "model.language_model"},
-                                  WholeModel{"mistral3", "model.language_model"}};
+constexpr std::array kWholeModels{WholeModel{"gemma3", "model.language_model", true},
+                                  WholeModel{"mistral3", "model.language_model", true},
+                                  WholeModel{"qwen3_5", "model.language_model", false}};
 
 bool is_object(const nlohmann::json& json, std::string_view key) {
   const auto found = json.find(key);
@@ -67,9 +69,9 @@ std::optional<ModelConfig> parse_whole_model(const base::JsonObject& json) {
   if (family == nullptr) return std::nullopt;
   ModelConfig config = family->parse(text);
   config.text_module = whole->text_module;
-  // The key of the whole model decides, and is true where it is absent; a head in the files that
-  // differs from the embedding is used all the same.
-  config.tied_embeddings = json.boolean_or("tie_word_embeddings", true);
+  // The key of the whole model decides; a head in the files that differs from the embedding is used
+  // all the same.
+  config.tied_embeddings = json.boolean_or("tie_word_embeddings", whole->tied);
   return config;
 }
 

@@ -71,6 +71,7 @@ extern const Family kPhi;
 extern const Family kPhi3;
 extern const Family kQwen2;
 extern const Family kQwen3;
+extern const Family kQwen35;
 extern const Family kQwen3Moe;
 extern const Family kSeedOss;
 extern const Family kSmolLm3;

@@ -16,6 +16,7 @@
 #include "program/kinds/attention/attention.h"
 #include "program/kinds/elementwise/elementwise.h"
 #include "program/kinds/elementwise/noise.h"
+#include "program/kinds/elementwise/sigmoid_mul.h"
 #include "program/kinds/product/embedding.h"
 
 namespace snug::models {
@@ -48,7 +49,7 @@ class Forward : ForwardBuilder {
   }
 
  private:
-  bool has_cache() const { return !options_.cache.pools.empty(); }
+  bool has_cache() const { return options_.cache.is_kept(); }
 
   // Emits the encoder, whose output attention with `reads_encoder` reads.
   void encode() {
@@ -177,11 +178,12 @@ class Forward : ForwardBuilder {
                         const AttentionBlock& attention, const char* which) {
     if (!given) return x;
     const std::string name = fmt::format("{}_norm", which);
-    const int64_t width = columns(x);
+    const int64_t width = rows(x) * columns(x) / tokens();
     if (given->width != attention.head_dim) return norm(x, *given, name);
     const Shape heads{tokens() * width / given->width, given->width};
     const TensorId y = builder_.activation(local_name(name), heads, options_.compute);
-    emit_norm(reshaped(x, fmt::format("{}.heads", which), heads), *given, y);
+    const bool is_by_head = columns(x) == given->width;
+    emit_norm(is_by_head ? x : reshaped(x, fmt::format("{}.heads", which), heads), *given, y);
     return reshaped(y, fmt::format("{}.rows", name), {tokens(), width});
   }
 
@@ -202,6 +204,13 @@ class Forward : ForwardBuilder {
     std::vector<TensorId> heads = projections.is_fused()
                                       ? copy_heads(linear(x, projections.whole(), "qkv"), attention)
                                       : project(x, projections, {"q", "k", "v"});
+    if (attention.output_gate) {
+      // A head's query and its gate lie side by side.
+      const int64_t width = attention.head_dim;
+      const TensorId both = heads[0];
+      heads[0] = part_of_groups(both, "q.heads", {attention.heads, 0, width});
+      heads.push_back(part_of_groups(both, "q.gates", {attention.heads, width, width}));
+    }
     const auto norm_both = [&] {
       heads[0] = normed_heads(heads[0], attention.query_norm, attention, "q");
       heads[1] = normed_heads(heads[1], attention.key_norm, attention, "k");
@@ -295,6 +304,16 @@ class Forward : ForwardBuilder {
     return is_known && !attention.reads_encoder ? known[stream_] : 0;
   }
 
+  // What heads give, multiplied by the sigmoids of their gates, if they have any; these come after
+  // queries, keys and values.
+  TensorId gated(TensorId o, const std::vector<TensorId>& heads, const AttentionBlock& attention) {
+    if (!attention.output_gate) return o;
+    const Shape each{tokens() * attention.heads, attention.head_dim};
+    const TensorId y = builder_.activation(local_name("attention_gated"), each, options_.compute);
+    builder_.emit(SigmoidMul{}, {heads[3], reshaped(o, "attention.heads", each)}, {y});
+    return reshaped(y, "attention_gated.rows", {tokens(), attention.heads * attention.head_dim});
+  }
+
   TensorId output_of(const AttentionBlock& attention, TensorId x) {
     const std::vector<TensorId> heads = query_key_value(x, attention);
     const TensorId o = activation("attention", columns(heads[0]));
@@ -330,15 +349,19 @@ class Forward : ForwardBuilder {
                             .quantized = quantized,
                             .page_tokens = group != nullptr ? options_.cache.page_tokens : 0},
                   std::move(reads), {o, lse});
-    return linear(with_prompt(o, heads[0], attention), attention.output, "attention_output");
+    const TensorId given = gated(with_prompt(o, heads[0], attention), heads, attention);
+    return linear(given, attention.output, "attention_output");
   }
 
+  TensorId output_of(const GatedDeltaBlock& delta, TensorId x) { return gated_delta(x, delta); }
   TensorId output_of(const GatedMlp& gated, TensorId x) { return mlp(x, gated); }
   TensorId output_of(const Mlp& plain, TensorId x) { return mlp(x, plain); }
   TensorId output_of(const ExpertsBlock& mixture, TensorId x) { return experts(x, mixture); }
 
   static std::string name_of(const Block& block) {
-    return std::holds_alternative<AttentionBlock>(block) ? "attention" : "mlp";
+    const bool mixes_tokens = std::holds_alternative<AttentionBlock>(block) ||
+                              std::holds_alternative<GatedDeltaBlock>(block);
+    return mixes_tokens ? "attention" : "mlp";
   }
 
   // The prefix of activation names, which separates a layer's self-attention from its

@@ -3,6 +3,7 @@
 // follow.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "base/token_streams.h"
@@ -21,13 +22,20 @@ enum class Head : uint8_t {
   logits,
 };
 
-// The caches of keys and values: pools of pages, which sequences have by a table.
+// The caches of keys and values: pools of pages, which sequences have by a table; and the recurrent
+// states, of which each sequence has one place.
 struct CacheOptions {
   std::vector<KeyPool> pools{};           // of key_groups(stack); empty: there are no caches
   int32_t page_tokens = 0;                // of a page
   bool quantized = false;                 // keys and values have 8 bits, and scales
   base::PerStream<int64_t> capacity = 0;  // the most tokens of a sequence
+  int64_t sequences = 0;                  // places for recurrent states
+  bool is_kept() const { return sequences > 0; }
 };
+
+// The batch tensor that says where each segment's sequence keeps its states (segments, 2): a place,
+// and how many tokens came before (program/kinds/recurrence/gated_delta_rule.h).
+std::string state_slots_name();
 
 // NEFTune's noise on the rows of the embedding (program/kinds/elementwise/noise.h).
 struct EmbeddingNoise {
@@ -70,7 +78,9 @@ struct ForwardOptions {
 // `key_bounds` (segments, 2) and `pages` (segments, pages of a sequence) i32, named by group_name
 // (models/forward/key_groups.h), and each layer the caches `layers.N.key_cache` and
 // `layers.N.value_cache` (rows of the pages, kv_heads * head_dim), or `layers.N.cross_key_cache`
-// and `layers.N.cross_value_cache` of what the encoder has written. Where they have 8 bits, there
+// and `layers.N.cross_value_cache` of what the encoder has written. A layer with a recurrent state
+// reads state_slots_name() (segments, 2) i32, and has `layers.N.convolution_state` and
+// `layers.N.delta_state`, with a row for each sequence. Where they have 8 bits, there
 // are also `layers.N.key_scales` (kv_heads, rows of the pages) and so on. A block with a prompt
 // reads the prompt's vectors and gates, of role adapter (models/forward/prompt_names.h), and
 // `prompt_query_bounds` and `prompt_key_bounds` (1, 2) i32 of lifetime run, which are [0, tokens)

@@ -121,6 +121,9 @@ class ForwardBuilder {
   // has no prompt.
   TensorId with_prompt(TensorId o, TensorId q, const AttentionBlock& by);
 
+  // x (tokens, hidden) -> y (tokens, hidden). With a cache, sequences go on with their states.
+  TensorId gated_delta(TensorId x, const GatedDeltaBlock& by);
+
   // x (tokens, hidden) -> y (tokens, hidden)
   TensorId mlp(TensorId x, const GatedMlp& by);
   TensorId mlp(TensorId x, const Mlp& by);
@@ -171,6 +174,11 @@ class ForwardBuilder {
     TensorId values = program::kNone;
   };
   KeysAndValues project_prompt(TensorId vectors, const AttentionBlock& by);
+
+  // The short convolution of a gated delta net: x and y (tokens, rows of query_key_value).
+  void convolve(TensorId x, const GatedDeltaBlock& by, TensorId y);
+  TensorId state_slots();
+  TensorId kept_state(std::string_view name, int64_t columns, program::DType type);
 
   TensorId scaled_for_head(TensorId hidden);
   // w: the head's weight (vocab, hidden).

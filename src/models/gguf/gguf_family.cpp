@@ -227,8 +227,9 @@ const GgufFamily& gguf_family(std::string_view model_type) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", family.model_type);
   }
   base::throw_user_error(
-      "llama.cpp runs no model of the family \"{}\", so it cannot be a GGUF file. It runs, of the "
-      "families of snug: {}",
+      "snug writes no GGUF file of the family \"{}\", which llama.cpp does not run or has in a "
+      "form "
+      "of its own. It writes: {}",
       model_type, names);
 }
 

@@ -227,6 +227,10 @@ class GgufTensorList {
     stack("ffn_down_exps", experts.down, hidden, experts.inner);
   }
 
+  void mlp(const GatedDeltaBlock& block) {
+    SNUG_CHECK(false, "{} in an architecture of llama.cpp", block.convolution);
+  }
+
   void layers() {
     for (int64_t index = 0; index < stack_.layer_count(); ++index) {
       const int64_t first = stack_.encoder_layers();

@@ -122,6 +122,7 @@ class Planner : public Changes {
       bytes += rows * token_bytes(stack, group, shape, spec_.compute);
       most_rows = std::max(most_rows, rows);
     }
+    if (bytes == 0) return shape.sequences;  // no layer has keys and values
     const int64_t left = budget_of(recipe_, least.document, target_).device_bytes -
                          least.document.device.report.peak_bytes;
     return std::min(1 + left / bytes, std::numeric_limits<int32_t>::max() / most_rows);

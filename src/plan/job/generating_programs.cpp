@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "base/error.h"
 #include "models/forward/forward.h"
 #include "program/ir/tensor_names.h"
 
@@ -53,8 +54,14 @@ std::vector<Tensor> results_for_host(const Program& program, const program::Prog
 std::vector<GeneratingProgram> generating_programs(const models::Stack& stack,
                                                    const InferenceShape& shape,
                                                    program::DType compute) {
+  if (shape.guessed_tokens > 0 && stack.has_states())
+    base::throw_user_error(
+        "prompt_lookup_num_tokens does not go with this model: a wrong guess would have to be "
+        "taken "
+        "back from the states of its recurrent layers, which keep no earlier ones; leave the key "
+        "out");
   const models::CacheOptions cache{key_pools(shape, stack), shape.page_tokens,
-                                   shape.quantized_cache, shape.capacity};
+                                   shape.quantized_cache, shape.capacity, shape.sequences};
   std::vector<GeneratingProgram> programs;
   for (const GeneratingForward& each : generating_forwards(shape, stack.encoder.has_value())) {
     Program program = models::forward(stack, {.program = each.key,

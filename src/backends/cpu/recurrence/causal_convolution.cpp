@@ -1,6 +1,7 @@
 #include "program/kinds/recurrence/causal_convolution.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
@@ -44,9 +45,18 @@ bool supports(const CausalConvolution&, const program::OperationView& view, cons
   return view[CausalConvolution::kX].dtype == view[CausalConvolution::kY].dtype;
 }
 
-int64_t workspace_bytes(const CausalConvolution&, const program::OperationView& view,
-                        const CpuContext&) {
-  return taps_bytes(view[CausalConvolution::kX].shape[0]);
+// Bytes of a thread's rows that go on with a sequence (GrowingRows): a window of x and one of y,
+// in at most four bytes an element.
+int64_t window_bytes(int64_t width) {
+  return whole_lines(2 * 2 * (width - 1) * kConvolvedColumns * int64_t{sizeof(float)});
+}
+
+int64_t workspace_bytes(const CausalConvolution& convolution, const program::OperationView& view,
+                        const CpuContext& context) {
+  const int64_t taps = taps_bytes(view[CausalConvolution::kX].shape[0]);
+  if (!convolution.cached) return taps;
+  const int64_t width = view[CausalConvolution::kW].shape[2];
+  return taps + taps_bytes(2 * width) + context.threads * window_bytes(width);
 }
 
 CausalConvolutionRun block_of(const Rows& x, const Rows& w, const Rows& y, const int32_t* taps,
@@ -60,7 +70,86 @@ CausalConvolutionRun block_of(const Rows& x, const Rows& w, const Rows& y, const
           .width = w.columns};
 }
 
-void run(const CausalConvolution&, const Invocation& invocation, CpuContext& context) {
+// The first rows of segments that go on with a sequence: they see rows that the sequence's place
+// keeps. A window is what is kept, and the segment's first rows after it.
+class GrowingRows {
+ public:
+  GrowingRows(const Invocation& invocation, const CpuContext& context, std::byte* workspace)
+      : x_(rows_of(invocation[CausalConvolution::kX])),
+        w_(rows_of(invocation[CausalConvolution::kW])),
+        y_(rows_of(invocation[CausalConvolution::kY])),
+        state_(rows_of(invocation[CausalConvolution::kState])),
+        bounds_(integers_of(invocation[CausalConvolution::kBounds])),
+        slots_(integers_of(invocation[CausalConvolution::kSlots])),
+        segments_(invocation[CausalConvolution::kBounds].shape[0]),
+        kept_(w_.columns - 1),
+        forward_(context.kernels.causal_convolution->forward[x_.element][w_.element]),
+        taps_(reinterpret_cast<int32_t*>(workspace)),
+        windows_(workspace + taps_bytes(2 * w_.columns)) {
+    std::fill_n(taps_, 2 * w_.columns, static_cast<int32_t>(w_.columns));
+  }
+
+  void run() const {
+    const int64_t across = ceil_div(x_.columns, kConvolvedColumns);
+    parallel_for(segments_ * across, [&](int64_t task) {
+      const int64_t segment = task / across;
+      if (bounds_[2 * segment] == bounds_[2 * segment + 1]) return;
+      const int64_t column = task % across * kConvolvedColumns;
+      this->run(segment, column, std::min(kConvolvedColumns, x_.columns - column));
+    });
+  }
+
+ private:
+  void run(int64_t segment, int64_t column, int64_t columns) const {
+    const int64_t begin = bounds_[2 * segment];
+    const int64_t tokens = bounds_[2 * segment + 1] - begin;
+    const int64_t rows = std::min(kept_, tokens);  // that see what is kept
+    const auto bytes = static_cast<size_t>(columns * x_.element_bytes());
+    std::byte* window = windows_ + current_thread() * window_bytes(w_.columns);
+    const int64_t stride = kConvolvedColumns * x_.element_bytes();
+    const auto row_of = [&](int64_t row) { return window + row * stride; };
+    const auto kept_row = [&](int64_t row) {
+      return state_.at(slots_[2 * segment], row * x_.columns + column);
+    };
+    for (int64_t row = 0; row < kept_; ++row) {
+      if (slots_[2 * segment + 1] > 0)
+        std::memcpy(row_of(row), kept_row(row), bytes);
+      else
+        std::memset(row_of(row), 0, bytes);
+    }
+    for (int64_t row = 0; row < rows; ++row)
+      std::memcpy(row_of(kept_ + row), x_.at(begin + row, column), bytes);
+    std::byte* given = row_of(2 * kept_);
+    forward_({.x = window,
+              .w = w_.at(column),
+              .y = given,
+              .taps = taps_,
+              .x_stride = kConvolvedColumns,
+              .y_stride = kConvolvedColumns,
+              .begin = kept_,
+              .end = kept_ + rows,
+              .columns = columns,
+              .width = w_.columns});
+    for (int64_t row = 0; row < rows; ++row)
+      std::memcpy(y_.at(begin + row, column), given + (kept_ + row) * stride, bytes);
+    // The last rows of what was kept and came now.
+    for (int64_t row = 0; row < kept_; ++row) {
+      const int64_t at = tokens - kept_ + row;  // in the segment
+      std::memcpy(kept_row(row), at >= 0 ? x_.at(begin + at, column) : row_of(kept_ + at), bytes);
+    }
+  }
+
+  Rows x_, w_, y_, state_;
+  const int32_t* bounds_;
+  const int32_t* slots_;
+  int64_t segments_;
+  int64_t kept_;  // rows that a place keeps
+  void (*forward_)(const CausalConvolutionRun& run);
+  int32_t* taps_;
+  std::byte* windows_;
+};
+
+void run(const CausalConvolution& convolution, const Invocation& invocation, CpuContext& context) {
   const Rows x = rows_of(invocation[CausalConvolution::kX]);
   const Rows w = rows_of(invocation[CausalConvolution::kW]);
   const Rows y = rows_of(invocation[CausalConvolution::kY]);
@@ -74,6 +163,8 @@ void run(const CausalConvolution&, const Invocation& invocation, CpuContext& con
     block.columns = n;
     forward(block);
   });
+  if (!convolution.cached) return;
+  GrowingRows(invocation, context, invocation.workspace.data + taps_bytes(x.rows)).run();
 }
 
 bool supports(const CausalConvolutionGrad&, const program::OperationView& view, const CpuContext&) {

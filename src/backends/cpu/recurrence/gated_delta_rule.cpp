@@ -9,6 +9,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
+#include "base/error.h"
 
 namespace snug::backends::cpu {
 namespace {
@@ -151,6 +152,36 @@ class DeltaInputs {
   const Kernels& kernels_;
 };
 
+// The states that sequences keep, without padding. Without data: none are kept.
+struct KeptStates {
+  KeptStates(const GatedDeltaRule& rule, const Invocation& invocation, const DeltaShape& of)
+      : shape(of) {
+    if (!rule.cached) return;
+    states = rows_of(invocation[GatedDeltaRule::kState]);
+    SNUG_CHECK(states.element == kF32, "states that are not f32");
+    slots = integers_of(invocation[GatedDeltaRule::kSlots]);
+  }
+  float* at(int64_t segment, int64_t head) const {
+    return reinterpret_cast<float*>(states.at(slots[2 * segment], head * shape.dk * shape.dv));
+  }
+
+  // A segment's state before its first token, padded.
+  void load(int64_t segment, int64_t head, const PaddedHead& padded, float* state) const {
+    std::fill_n(state, padded.state(), 0.0F);
+    if (slots == nullptr || slots[2 * segment + 1] == 0) return;
+    for (int64_t i = 0; i < shape.dk; ++i)
+      std::copy_n(at(segment, head) + i * shape.dv, shape.dv, state + i * padded.dv);
+  }
+  void store(int64_t segment, int64_t head, const PaddedHead& padded, const float* state) const {
+    for (int64_t i = 0; i < shape.dk && slots != nullptr; ++i)
+      std::copy_n(state + i * padded.dv, shape.dv, at(segment, head) + i * shape.dv);
+  }
+
+  DeltaShape shape;
+  Rows states;
+  const int32_t* slots = nullptr;
+};
+
 // Floats of a thread: a chunk, a state, o, and what the kernel needs.
 int64_t forward_floats(const PaddedHead& head) {
   return head.chunk() + head.state() + head.values() + delta_forward_floats(head.dk, head.dv);
@@ -170,14 +201,16 @@ void run(const GatedDeltaRule& rule, const Invocation& invocation, CpuContext& c
   const int64_t floats = whole_lines(forward_floats(head) * kFloatBytes) / kFloatBytes;
   auto* memory = invocation.workspace.as<float>();
   inputs.clear_gaps(o.rows);
+  const KeptStates kept(rule, invocation, inputs.shape);
   const int64_t heads = inputs.shape.value_heads;
   parallel_for(inputs.segments * heads, [&](int64_t task) {
     const int64_t segment = task / heads;
+    if (inputs.begin(segment) == inputs.end(segment)) return;
     float* chunk_memory = memory + current_thread() * floats;
     float* state = chunk_memory + head.chunk();
     float* values = state + head.state();
     float* scratch = values + head.values();
-    std::fill_n(state, head.state(), 0.0F);
+    kept.load(segment, task % heads, head, state);
     ChunkRange range;
     for (int64_t at = inputs.begin(segment); at < inputs.end(segment); at = range.end) {
       range = chunk_from(at, inputs.end(segment));
@@ -185,6 +218,7 @@ void run(const GatedDeltaRule& rule, const Invocation& invocation, CpuContext& c
       kernels.delta_rule->forward(loaded.chunk, state, values, scratch);
       o.store(kernels, task % heads, range, head.dv, values);
     }
+    kept.store(segment, task % heads, head, state);
   });
 }
 

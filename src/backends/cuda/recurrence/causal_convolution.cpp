@@ -25,12 +25,18 @@ CausalConvolutionRun run_of(const Invocation& invocation, int64_t scratch_bytes)
           .y = {},
           .bounds = integers_of(bounds),
           .segments = bounds.shape[0],
+          .slots = nullptr,
+          .state = {},
           .taps = reinterpret_cast<int32_t*>(invocation.workspace.data + scratch_bytes)};
 }
 
-void run(const CausalConvolution&, const Invocation& invocation, CudaContext& context) {
+void run(const CausalConvolution& convolution, const Invocation& invocation, CudaContext& context) {
   CausalConvolutionRun run = run_of<CausalConvolution>(invocation, 0);
   run.y = matrix_of(invocation[CausalConvolution::kY]).operand;
+  if (convolution.cached) {
+    run.slots = integers_of(invocation[CausalConvolution::kSlots]);
+    run.state = matrix_of(invocation[CausalConvolution::kState]).operand;
+  }
   causal_convolution(run, context.stream.get());
 }
 

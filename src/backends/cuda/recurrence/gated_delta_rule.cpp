@@ -22,6 +22,8 @@ DeltaRuleRun run_of(const Struct& rule, const Invocation& invocation, int64_t sc
           .beta = matrix_of(invocation[Struct::kBeta]).operand,
           .bounds = integers_of(invocation[Struct::kBounds]),
           .o = {},
+          .slots = nullptr,
+          .state = {},
           .scratch = scratch,
           .taps = reinterpret_cast<int32_t*>(scratch + scratch_floats)};
 }
@@ -29,6 +31,10 @@ DeltaRuleRun run_of(const Struct& rule, const Invocation& invocation, int64_t sc
 void run(const GatedDeltaRule& rule, const Invocation& invocation, CudaContext& context) {
   DeltaRuleRun run = run_of(rule, invocation, delta_sizes(rule, invocation).forward_scratch());
   run.o = matrix_of(invocation[GatedDeltaRule::kO]).operand;
+  if (rule.cached) {
+    run.slots = integers_of(invocation[GatedDeltaRule::kSlots]);
+    run.state = matrix_of(invocation[GatedDeltaRule::kState]).operand;
+  }
   gated_delta_rule(run, context.stream.get());
 }
 

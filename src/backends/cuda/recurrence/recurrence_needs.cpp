@@ -26,8 +26,11 @@ int64_t workspace_bytes(const CausalConvolutionGrad& grad, const OperationView& 
   return taps_bytes(rows) + (grad.weight_gradient ? column_sums_bytes(rows, weights) : 0);
 }
 
-// The tokens' places and the rows; for dw the sums of blocks and their sum.
-int32_t launches(const CausalConvolution&, const OperationView&, const Card&) { return 2; }
+// The tokens' places, the rows, and what sequences keep of them; for dw the sums of blocks and
+// their sum.
+int32_t launches(const CausalConvolution& convolution, const OperationView&, const Card&) {
+  return convolution.cached ? 3 : 2;
+}
 int32_t launches(const CausalConvolutionGrad& grad, const OperationView&, const Card&) {
   return grad.weight_gradient ? 4 : 2;
 }

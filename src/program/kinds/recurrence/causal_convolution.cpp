@@ -5,6 +5,7 @@
 
 #include "program/ir/tape.h"
 #include "program/kinds/functions.h"
+#include "program/kinds/recurrence/kept_places.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
 
@@ -27,12 +28,21 @@ ShapeRule convolution_rule(const OperationView& view) {
   return rule;
 }
 
-std::string shape_error(const CausalConvolution&, const OperationView& view) {
+std::string shape_error(const CausalConvolution& convolution, const OperationView& view) {
   using Convolution = CausalConvolution;
   ShapeRule rule = convolution_rule<Convolution>(view);
   if (!rule.error().empty()) return rule.error();
   rule.shape(Convolution::kY, view[Convolution::kX].shape);
   rule.mixed_types({Convolution::kX, Convolution::kW, Convolution::kY});
+  if (!convolution.cached) return rule.error();
+  rule.rank(Convolution::kState, 2);
+  if (!rule.error().empty()) return rule.error();
+  const int64_t kept = view[Convolution::kW].shape[2] - 1;
+  rule.require(kept > 0, "keeps rows before a filter of one token");
+  rule.index(Convolution::kSlots, view[Convolution::kBounds].shape);
+  rule.shape(Convolution::kState,
+             Shape{view[Convolution::kState].shape[0], kept * view[Convolution::kX].shape[1]});
+  rule.same_type({Convolution::kX, Convolution::kState});
   return rule.error();
 }
 
@@ -52,10 +62,15 @@ std::string shape_error(const CausalConvolutionGrad& grad, const OperationView& 
 
 double width_of(const Tensor& filters) { return static_cast<double>(filters.shape[2]); }
 
-// Operations per element: a product and a sum for each token of the filter, and silu (4).
-Cost cost(const CausalConvolution&, const OperationView& view, const Extent&) {
+// Operations per element: a product and a sum for each token of the filter, and silu (4). Of the
+// places for states those of the segments are read and written.
+Cost cost(const CausalConvolution& convolution, const OperationView& view, const Extent&) {
   const double flops = 2.0 * width_of(view[CausalConvolution::kW]) + 4.0;
-  return streaming_cost(view, view[CausalConvolution::kX].shape.elements(), flops);
+  Cost cost = streaming_cost(view, view[CausalConvolution::kX].shape.elements(), flops);
+  if (convolution.cached)
+    cost.bytes -= bytes_of_unused_places(view[CausalConvolution::kState],
+                                         view[CausalConvolution::kBounds].shape[0]);
+  return cost;
 }
 
 // The sums again, the slope of silu (6), and as many products for dx and for dw.

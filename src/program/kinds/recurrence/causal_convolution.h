@@ -19,14 +19,23 @@ inline constexpr int64_t kMostConvolutionWidth = 8;
 // unused segments are (0, 0), and no two have a token in common. writes: y (tokens, n): with s[t,
 // c] the sum over k of w[c, 0, width - 1 - k] x[t - k, c], as far as token t - k is in the segment
 // of t, it is s sigmoid(s). A token in no segment gives zeros.
+//
+// With `cached` a segment goes on with a sequence: reads slots (segments, 2) i32 = the sequence's
+// place, and how many of its tokens came before the segment; updates state (places, (width - 1) *
+// n), the rows of x of the place's last width - 1 tokens, the oldest first, which stand before the
+// segment's tokens. What a place holds counts as zeros where no tokens came before. No two segments
+// with tokens have the same place.
 struct CausalConvolution {
+  bool cached = false;
   bool operator==(const CausalConvolution&) const = default;
-  static constexpr std::tuple<> kFields{};
+  static constexpr auto kFields = std::tuple{Field{"cached", &CausalConvolution::cached}};
   static constexpr auto kX = read<CausalConvolution>(0, "x");
   static constexpr auto kW = read<CausalConvolution>(1, "w");
   static constexpr auto kBounds = read<CausalConvolution>(2, "bounds");
-  static constexpr auto kY = write<CausalConvolution>(3, "y");
-  static constexpr std::array kOperands{kX, kW, kBounds, kY};
+  static constexpr auto kSlots = read<CausalConvolution>(3, "slots", &CausalConvolution::cached);
+  static constexpr auto kY = write<CausalConvolution>(4, "y");
+  static constexpr auto kState = update<CausalConvolution>(5, "state", &CausalConvolution::cached);
+  static constexpr std::array kOperands{kX, kW, kBounds, kSlots, kY, kState};
 };
 
 // reads: dy, x (tokens, n), w (n, 1, width), bounds. writes: dx (tokens, n), zero for tokens in no

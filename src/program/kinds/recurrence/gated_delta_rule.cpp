@@ -7,6 +7,7 @@
 #include "program/ir/tape.h"
 #include "program/kinds/functions.h"
 #include "program/kinds/rate_names.h"
+#include "program/kinds/recurrence/kept_places.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
 
@@ -41,6 +42,14 @@ std::string shape_error(const GatedDeltaRule& delta, const OperationView& view) 
   if (!rule.error().empty()) return rule.error();
   rule.shape(GatedDeltaRule::kO, view[GatedDeltaRule::kV].shape);
   rule.mixed_types({GatedDeltaRule::kQ, GatedDeltaRule::kO});
+  if (!delta.cached) return rule.error();
+  rule.rank(GatedDeltaRule::kState, 2);
+  if (!rule.error().empty()) return rule.error();
+  const DeltaShape shape = delta_shape(delta, view);
+  rule.index(GatedDeltaRule::kSlots, view[GatedDeltaRule::kBounds].shape);
+  rule.measure(GatedDeltaRule::kState, Shape{view[GatedDeltaRule::kState].shape[0],
+                                             shape.value_heads * shape.dk * shape.dv});
+  rule.mixed_types({GatedDeltaRule::kQ, GatedDeltaRule::kState});
   return rule.error();
 }
 
@@ -70,8 +79,13 @@ double state_flops(const DeltaShape& shape) {
   return static_cast<double>(shape.tokens * shape.value_heads) * token;
 }
 
+// Of the places for states those of the segments are read and written.
 Cost cost(const GatedDeltaRule& delta, const OperationView& view, const Extent&) {
-  return {state_flops(delta_shape(delta, view)), operand_bytes(view)};
+  Cost cost{state_flops(delta_shape(delta, view)), operand_bytes(view)};
+  if (delta.cached)
+    cost.bytes -= bytes_of_unused_places(view[GatedDeltaRule::kState],
+                                         view[GatedDeltaRule::kBounds].shape[0]);
+  return cost;
 }
 
 // The states again, which is the forward pass but for the queries, and two products for each of

@@ -31,20 +31,30 @@ inline constexpr float kDeltaNormEpsilon = 1e-6F;
 //   S = exp(g) S;   S = S + k' (beta (v - S^T k'))^T;   o = S^T q'
 //
 // A token in no segment gives zeros. g is at most 0.
+//
+// With `cached` a segment goes on with a sequence: reads slots (segments, 2) i32 = the sequence's
+// place, and how many of its tokens came before the segment; updates state (places, value_heads *
+// dk * dv) f32, which is S of each head after the place's last token. A segment before which no
+// tokens came begins with zeros, whatever its place holds. No two segments with tokens have the
+// same place.
 struct GatedDeltaRule {
   int64_t key_heads = 0;
   int64_t value_heads = 0;
+  bool cached = false;
   bool operator==(const GatedDeltaRule&) const = default;
   static constexpr auto kFields = std::tuple{Field{"key_heads", &GatedDeltaRule::key_heads},
-                                             Field{"value_heads", &GatedDeltaRule::value_heads}};
+                                             Field{"value_heads", &GatedDeltaRule::value_heads},
+                                             Field{"cached", &GatedDeltaRule::cached}};
   static constexpr auto kQ = read<GatedDeltaRule>(0, "q");
   static constexpr auto kK = read<GatedDeltaRule>(1, "k");
   static constexpr auto kV = read<GatedDeltaRule>(2, "v");
   static constexpr auto kG = read<GatedDeltaRule>(3, "g");
   static constexpr auto kBeta = read<GatedDeltaRule>(4, "beta");
   static constexpr auto kBounds = read<GatedDeltaRule>(5, "bounds");
-  static constexpr auto kO = write<GatedDeltaRule>(6, "o");
-  static constexpr std::array kOperands{kQ, kK, kV, kG, kBeta, kBounds, kO};
+  static constexpr auto kSlots = read<GatedDeltaRule>(6, "slots", &GatedDeltaRule::cached);
+  static constexpr auto kO = write<GatedDeltaRule>(7, "o");
+  static constexpr auto kState = update<GatedDeltaRule>(8, "state", &GatedDeltaRule::cached);
+  static constexpr std::array kOperands{kQ, kK, kV, kG, kBeta, kBounds, kSlots, kO, kState};
 };
 
 // reads: do, q, k, v, g, beta, bounds. writes: dq, dk, dv, dg, dbeta; zeros for tokens in no

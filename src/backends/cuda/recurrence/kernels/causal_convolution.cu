@@ -21,11 +21,53 @@ __device__ float convolved(const CausalConvolutionRun& run, int64_t row, int64_t
   return sum;
 }
 
+// Where a segment's sequence keeps a row, of its last width - 1.
+__device__ int64_t kept_at(const CausalConvolutionRun& run, int64_t segment, int64_t row,
+                           int64_t column) {
+  return run.slots[2 * segment] * run.state.stride + row * run.columns + column;
+}
+
+// What the rows before the segment add to a row that sees fewer than width within it.
+__device__ float convolved_before(const CausalConvolutionRun& run, int64_t row, int64_t column) {
+  const int64_t taps = run.taps[row];
+  if (taps == 0 || taps == run.width) return 0.0F;
+  const int64_t begin = row - taps + 1;
+  int64_t segment = 0;
+  while (run.bounds[2 * segment] != begin || run.bounds[2 * segment + 1] <= begin) ++segment;
+  if (run.slots[2 * segment + 1] == 0) return 0.0F;
+  float sum = 0.0F;
+  for (int64_t k = taps; k < run.width; ++k)
+    sum += filter_at(run, column, k) *
+           load_one(run.state, kept_at(run, segment, run.width - 1 - (k - taps + 1), column));
+  return sum;
+}
+
 struct Convolve {
   CausalConvolutionRun run;
   __device__ void operator()(int64_t row, int64_t column) const {
-    const float sum = convolved(run, row, column);
+    float sum = convolved(run, row, column);
+    if (run.slots != nullptr) sum += convolved_before(run, row, column);
     store_one(run.y, row * run.y.stride + column, sum * sigmoid(sum));
+  }
+};
+
+// Keeps the last width - 1 rows of each sequence, of those kept before and its segment's.
+struct KeepRows {
+  CausalConvolutionRun run;
+  __device__ void operator()(int64_t segment, int64_t column) const {
+    const int64_t end = run.bounds[2 * segment + 1];
+    const int64_t tokens = end - run.bounds[2 * segment];
+    const int64_t kept = run.width - 1;
+    if (tokens == 0) return;
+    for (int64_t row = 0; row < kept; ++row) {
+      const bool is_new = tokens >= kept - row;
+      float value = 0.0F;
+      if (is_new)
+        value = load_one(run.x, (end - kept + row) * run.x.stride + column);
+      else if (run.slots[2 * segment + 1] > 0)
+        value = load_one(run.state, kept_at(run, segment, row + tokens, column));
+      store_one(run.state, kept_at(run, segment, row, column), value);
+    }
   }
 };
 
@@ -89,6 +131,7 @@ void find_taps(const CausalConvolutionRun& run, cudaStream_t stream) {
 void causal_convolution(const CausalConvolutionRun& run, cudaStream_t stream) {
   find_taps(run, stream);
   over_items(Convolve{run}, run.rows, run.columns, stream);
+  if (run.slots != nullptr) over_items(KeepRows{run}, run.segments, run.columns, stream);
 }
 
 void causal_convolution_grad(const CausalConvolutionGradRun& run, cudaStream_t stream) {

@@ -16,7 +16,10 @@ struct CausalConvolutionRun {
   DeviceRows y;
   const int32_t* bounds = nullptr;  // (segments, 2)
   int64_t segments = 0;
-  int32_t* taps = nullptr;  // (rows): scratch
+  // Of segments that go on with sequences: the program's operands; null where none do.
+  const int32_t* slots = nullptr;  // (segments, 2)
+  DeviceRows state{};              // (places, (width - 1) * columns)
+  int32_t* taps = nullptr;         // (rows): scratch
 };
 void causal_convolution(const CausalConvolutionRun& run, cudaStream_t stream);
 

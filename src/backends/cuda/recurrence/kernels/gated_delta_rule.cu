@@ -180,6 +180,13 @@ __device__ __attribute__((noinline)) void forward_chunk(Chunk& chunk, float* sta
   chunk.step(state);
 }
 
+// Where the state of a segment's head is kept for later; null where none is.
+__device__ float* kept_state(const DeltaRuleRun& run, int64_t segment, int64_t head) {
+  if (run.slots == nullptr) return nullptr;
+  return static_cast<float*>(run.state.data) + run.slots[2 * segment] * run.state.stride +
+         head * run.sizes.state();
+}
+
 // Blocks (head, part): every so many segments of a head.
 __global__ void __launch_bounds__(kDeltaThreads) delta_rule_kernel(DeltaRuleRun run) {
   const DeltaSizes& sizes = run.sizes;
@@ -191,7 +198,10 @@ __global__ void __launch_bounds__(kDeltaThreads) delta_rule_kernel(DeltaRuleRun 
   float* const state = scratch.take(sizes.state());
   for (int64_t segment = blockIdx.y; segment < sizes.segments; segment += gridDim.y) {
     const int64_t end = run.bounds[2 * segment + 1];
-    for_block(sizes.state(), [&](int64_t at) { state[at] = 0.0F; });
+    if (run.bounds[2 * segment] == end) continue;
+    float* const kept = kept_state(run, segment, head);
+    const bool is_known = kept != nullptr && run.slots[2 * segment + 1] > 0;
+    for_block(sizes.state(), [&](int64_t at) { state[at] = is_known ? kept[at] : 0.0F; });
     ChunkRange range{0, run.bounds[2 * segment]};
     while (range.end < end) {
       range = chunk_from(range.end, end);
@@ -202,6 +212,7 @@ __global__ void __launch_bounds__(kDeltaThreads) delta_rule_kernel(DeltaRuleRun 
         store_one(run.o, row * run.o.stride + head * sizes.dv + at % sizes.dv, o[at]);
       });
     }
+    if (kept != nullptr) for_block(sizes.state(), [&](int64_t at) { kept[at] = state[at]; });
   }
 }
 

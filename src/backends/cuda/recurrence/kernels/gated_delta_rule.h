@@ -14,8 +14,11 @@ struct DeltaRuleRun {
   DeviceRows q, k, v, g, beta;
   const int32_t* bounds = nullptr;
   DeviceRows o;
-  float* scratch = nullptr;  // forward_floats() of each block
-  int32_t* taps = nullptr;   // (tokens): scratch
+  // Of segments that go on with sequences: the program's operands; null where none do.
+  const int32_t* slots = nullptr;  // (segments, 2)
+  DeviceRows state{};              // (places, value_heads * dk * dv) f32
+  float* scratch = nullptr;        // forward_floats() of each block
+  int32_t* taps = nullptr;         // (tokens): scratch
 };
 void gated_delta_rule(const DeltaRuleRun& run, cudaStream_t stream);
 
