@@ -25,6 +25,12 @@ CUDNN_MAJOR = "cuDNN 9"
 # Own kernels of kinds that have changed since a card ran them, or that none has run: what compute-sanitizer sees in a short form.
 CHANGED_KINDS = ("attention", "attention_grad", "matmul", "matmul_nf4", "zeros", "scale_columns", "column_gain_grad", "weigh_rows", "grouped_matmul",
                  "grouped_matmul_grad", "route", "permute", "combine", "grpo", "grpo_grad")
+# Jobs whose attention is every form that calls measure, and rows of many documents, which the library gets in groups.
+SHAPE = ("method=lora", "max_length=8192", "per_device_train_batch_size=2")
+CHECKED_JOBS = tuple((f"model={model}", *SHAPE, segments) for model, segments in
+                     (("llama-3.1-8b", "max_segments=1"), ("llama-3.1-8b", "max_segments=64"), ("phi-3-mini-128k", "max_segments=1"),
+                      ("gemma-7b", "max_segments=1"), ("gemma-2-9b", "max_segments=1"), ("gemma-2-9b", "max_segments=64")))
+TINY_CHECKED_JOBS = (("model=smollm2-135m", "method=lora", "max_length=64", "max_segments=2"),)
 # A dense form is worth building where its gradient is so much faster (the design's threshold).
 DENSE_GAIN = 1.05
 
@@ -41,7 +47,6 @@ class Machine:
     tiny: bool = False
     patience: float = 1.0  # times the limits of measurements, which are those of a card
     parity_tests: str = "*"
-    library_tests: str = "CudaDevice.agrees_with_fp64/attention:CudaDevice.agrees_with_fp64/attention_grad"
     golden_tests: str = "*"
     sanitized_tests: str = ":".join(f"*/{kind}" for kind in CHANGED_KINDS)
     # Kinds of which a training step's attention is made, and those that decoding has kernels of its own for.
@@ -59,7 +64,7 @@ def emulated_machine(build: pathlib.Path) -> Machine:
     """A few tests of each suite; models of some thousand weights under the names of the real ones."""
     return Machine(build / "tests/bench/snug_emulated", build / "tests/backends/cuda_emulator_test",
                    build / "tests/train/cuda_emulator_goldens_test", sys.executable, workers=2, tiny=True, patience=4.0,
-                   parity_tests="*/rms_norm:*/silu_mul", library_tests="LibraryAttention.gives_*", golden_tests="*/grouped_tied_cuda",
+                   parity_tests="*/rms_norm:*/silu_mul", golden_tests="*/grouped_tied_cuda",
                    sanitized_tests="*/rms_norm:*/silu_mul", attention_tests="*/attention_sink_grad", decoding_tests="*/cache_write:*/top_k",
                    curve_words=("--methods", "lora", "--steps", "2", "--factor", "10", "--words", "max_length=64,per_device_train_batch_size=1"))
 
@@ -89,18 +94,33 @@ def libraries(session: Session, machine: Machine) -> None:
     session.decide("training", "measured" if has_cudnn else "left out", "cuDNN is here" if has_cudnn else "own kernels alone would be measured")
 
 
-def unused_segments(session: Session, machine: Machine) -> None:
-    """cuDNN with segments that have no tokens, whatever its version: it is known to be wrong before 9.25."""
-    tests = sharded.tests_of(machine.parity, machine.library_tests)
-    results, seconds = timed(session, lambda: sharded.run_tests(machine.parity, tests, machine.workers, lambda: min(100.0, session.left()),
-                                                                {"SNUG_CUDNN_EMPTY_SEGMENTS": "on"}))
-    session.log("unused segments", sharded.log_of(results))
-    verdicts = {result.verdict for result in results}
-    complete = bool(results) and verdicts <= {sharded.PASSED, sharded.FAILED}
-    session.note("unused segments", complete, sharded.summary(results), seconds)
-    if complete:
-        right = verdicts == {sharded.PASSED}
-        session.decide("unused_segments", "right" if right else "wrong", "attention with SNUG_CUDNN_EMPTY_SEGMENTS=on against fp64")
+def kept_checks() -> dict[str, dict]:
+    """What Snug keeps of checks of the library's attention, by their forms (src/backends/cuda/attention/library_checks.h)."""
+    folder = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "snug"
+    return {form: answer for file in folder.glob("library-checks-*.json") for form, answer in json.loads(file.read_text())["forms"].items()}
+
+
+def library_attention(session: Session, machine: Machine) -> None:
+    """cuDNN's attention against own kernels in each form that the calls' jobs have, as a plan on this card asks for it; later stages take the answers.
+    A library that ends the process leaves a mark of it, so that a second plan goes on without that form."""
+    start = session.left()
+    failed = []
+    for number, words in enumerate(TINY_CHECKED_JOBS if machine.tiny else CHECKED_JOBS):
+        command = [machine.snug, "plan", "--json", *words, "backend=cuda"]
+        if not any(session.run(f"library attention plan {number}", 60, command).good for _ in range(2)):
+            failed.append(" ".join(words))
+    answers = kept_checks()
+    agree = [answer["difference"] for answer in answers.values() if answer.get("agrees")]
+    refused = {form: answer.get("why") or "it ended the process" for form, answer in answers.items() if not answer.get("agrees")}
+    session.log("library attention", json.dumps(answers, indent=1))
+    for form, why in refused.items():
+        print(f"  own kernels for {form}: {why}", flush=True)
+    good = bool(answers) and not failed
+    detail = f"{len(agree)} of {len(answers)} forms agree" + (f", to {max(agree):.1e}" if agree else "") + (f"; no plan of {', '.join(failed)}" if failed else "")
+    session.note("library attention", good, detail, start - session.left())
+    if answers:
+        session.decide("library_attention", "agrees" if not refused else "agrees in part" if agree else "differs",
+                       f"of {len(answers)} forms own kernels take {len(refused)}")
 
 
 def capture(session: Session, machine: Machine) -> None:

@@ -2,13 +2,14 @@
 """The check on a card as calls of some minutes each, for a machine that is rented by the minute and starts bare. What they are made of is in
 call_stages.py.
 
-A to D, at most 580 s each, look at a kind of card for the first time. A: what is here, cuDNN with unused segments, graphs, kernels that begin early,
+A to D, at most 580 s each, look at a kind of card for the first time. A: what is here, cuDNN against own kernels, graphs, kernels that begin early,
 parity, goldens, 15 steps of 8B LoRA, decoding, the card's rates. B: curves, LoRA, QLoRA and full with profiles, decoding again, four kernels
 under ncu. C: lean jobs, Phi-3, full fine-tuning from host memory, own kernels under compute-sanitizer. D: one peer, the longest row.
 
-1 to 5, at most 480 s each, look at what no card has run yet, in the order of worth. 1: parity, goldens and a step of Phi-3, whose gradient has a form that is
-new, changed kernels under compute-sanitizer, the card's rates. 2: own attention with heads of 128 and 256, Gemma 7B and Gemma 2 9B. 3: decoding, 1, 8 and 64
-sequences. 4: full fine-tuning of 8B from host memory, dense against ragged attention, the longest row. 5: GRPO of 8B QLoRA.
+1 to 5, at most 480 s each, look at what no card has run yet, in the order of worth. 1 and 2 begin with cuDNN's attention against own kernels. 1: parity,
+goldens and a step of Phi-3, whose gradient has a form that is new, changed kernels under compute-sanitizer, the card's rates. 2: Gemma 7B and Gemma 2 9B,
+own attention with heads of 128. 3: decoding, 1, 8 and 64 sequences. 4: full fine-tuning of 8B from host memory, dense against ragged attention, the longest
+row. 5: GRPO of 8B QLoRA.
 
 What a later stage depends on is decided by earlier ones of the same call, and said. Calls plan with the rates that an earlier call left in the folder of
 results, or measure them first. That folder holds gpu.json, gpu.md, calls.json, the card's calibration and the logs of each call; several calls may share it,
@@ -25,7 +26,7 @@ sys.path += [str(HERE), str(HERE.parent / "peer")]
 import card  # noqa: E402
 import jobs  # noqa: E402
 from call_stages import (Machine, begin, capture, collectives, curves, dense_attention, early_kernels, emulated_machine, goldens, grown_memory,  # noqa: E402
-                         measure, nccl, ncu, parity, parity_of, rates, real_machine, sanitizer, unused_segments)
+                         library_attention, measure, nccl, ncu, parity, parity_of, rates, real_machine, sanitizer)
 from provenance import commit  # noqa: E402
 from results import peer_name  # noqa: E402
 from session import Session, Stop  # noqa: E402
@@ -45,7 +46,7 @@ def call_a(session: Session, machine: Machine) -> None:
     begin(session, machine)
     nccl(session, machine)
     collectives(session, machine)
-    unused_segments(session, machine)
+    library_attention(session, machine)
     capture(session, machine)
     early_kernels(session, machine)
     parity(session, machine)
@@ -91,6 +92,7 @@ def call_d(session: Session, machine: Machine) -> None:
 
 def call_1(session: Session, machine: Machine) -> None:
     begin(session, machine)
+    library_attention(session, machine)
     collectives(session, machine)
     capture(session, machine)
     early_kernels(session, machine)
@@ -103,6 +105,7 @@ def call_1(session: Session, machine: Machine) -> None:
 
 def call_2(session: Session, machine: Machine) -> None:
     begin(session, machine)
+    library_attention(session, machine)
     parity_of(session, machine, "attention", machine.attention_tests)
     rates(session, machine, 90)
     measure(session, machine, "wide heads", "training,profile", WIDE, 180)

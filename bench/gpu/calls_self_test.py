@@ -40,13 +40,13 @@ TOOLS = {
                          '"$binary" "$filter" || exit; case "$tool $filter" in "racecheck "*silu_mul) echo "ERROR SUMMARY: 1"; exit 9;; esac',
 }
 STAGES = {
-    "A": ["environment", "libraries", "nccl", "collectives", "unused segments", "capture", "early kernels", "parity", "goldens", "lora", "decoding",
+    "A": ["environment", "libraries", "nccl", "collectives", "library attention", "capture", "early kernels", "parity", "goldens", "lora", "decoding",
           "calibration"],
     "B": ["environment", "libraries", "capture", "curves", "calibration", "training", "decoding", *(f"ncu {kernel}" for kernel in call_stages.NCU_KERNELS)],
     "C": ["environment", "libraries", "capture", "early kernels", "lean", "phi-3", "memory", "offloaded", "offloaded profile", "memcheck", "racecheck"],
     "D": ["environment", "libraries", "peer", "memory", "longest"],
-    "1": ["environment", "libraries", "collectives", "capture", "early kernels", "parity", "goldens", "phi-3", "memcheck", "racecheck", "calibration"],
-    "2": ["environment", "libraries", "attention", "wide heads", "own attention"],
+    "1": ["environment", "libraries", "library attention", "collectives", "capture", "early kernels", "parity", "goldens", "phi-3", "memcheck", "racecheck", "calibration"],
+    "2": ["environment", "libraries", "library attention", "attention", "wide heads", "own attention"],
     "3": ["environment", "libraries", "early kernels", "decoding kinds", "decoding", "side by side"],
     "4": ["environment", "libraries", "memory", "offloaded", "ragged attention", "dense attention", "longest"],
     "5": ["environment", "libraries", "early kernels", "rewarded"],
@@ -283,7 +283,7 @@ def check_call(call: str, ran: session.Ran, folder: pathlib.Path) -> None:
     check_rates(call, entry, rows, folder)
     if call == "A":
         require(set(rows["training"][0]["outside"]) == {"tuning", "two steps"}, rows["training"][0])
-        require(entry["decisions"] == {"training": "measured", "unused_segments": "right", "graphs": "on", "early_kernels": "on", "rates": "measured"},
+        require(entry["decisions"] == {"training": "measured", "library_attention": "agrees", "graphs": "on", "early_kernels": "on", "rates": "measured"},
                 entry["decisions"])
     if call in ("C", "4"):
         check_streamed(rows)

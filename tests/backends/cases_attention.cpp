@@ -482,6 +482,28 @@ void add_paged_cases(CaseList& list) {
     }
 }
 
+// What a library for whole segments may take besides: capped scores, wide and uneven heads; and
+// documents so unlike that it gets them in groups by their length.
+void add_library_cases(CaseList& list) {
+  constexpr Form kLibrary[]{
+      {.heads = 2, .kv_heads = 1, .head_dim = 256, .deterministic = false, .softcap = 1.5F},
+      {.heads = 2,
+       .kv_heads = 2,
+       .head_dim = 64,
+       .window = 9,
+       .deterministic = false,
+       .softcap = 1.5F},
+      {.heads = 2, .kv_heads = 1, .head_dim = 80, .deterministic = false}};
+  for (const Form& form : kLibrary)
+    for (const Bounds& bounds : {whole(65), packed(list.random, 70)})
+      add_case(list, form, bounds, {.knows_segments = true});
+  std::vector<int64_t> lengths{300, 131, 100};
+  lengths.resize(37, 2);
+  std::shuffle(lengths.begin(), lengths.end(), list.random);
+  add_case(list, {.heads = 2, .kv_heads = 1, .head_dim = 64, .deterministic = false},
+           rows_of(lengths), {.knows_segments = true});
+}
+
 void add_attention_cases(CaseList& list) {
   for (const Form& form : kForms) {
     std::vector<Bounds> table{whole(1),          whole(3),          whole(17),
@@ -507,6 +529,7 @@ void add_attention_cases(CaseList& list) {
     add_paged_cases(list);
   }
   add_padded_cases(list);
+  add_library_cases(list);
 }
 
 // Rows of several heads, one of which is all zeros.

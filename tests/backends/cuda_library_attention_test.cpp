@@ -1,13 +1,23 @@
 // Attention that cuDNN does: what is planned for it is what it takes, whatever its version.
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <functional>
 
 #include "../base/captured_stream.h"
-#include "backends/cuda/attention/attention_needs.h"
+#include "../base/temporary_folder.h"
+#include "backends/cuda/attention/attention_note.h"
+#include "backends/cuda/attention/cudnn_needs.h"
 #include "backends/cuda/attention/segment_attention.h"
 #include "backends/cuda/cuda_backend.h"
 #include "backends/cuda/device/hardware_table.h"
+#include "base/file.h"
+#include "library_calls.h"
 #include "operation_check.h"
 #include "program/kinds/attention/attention.h"
 #include "refusals.h"
@@ -23,7 +33,7 @@ constexpr const Types& kBf16 = kAllTypes[1];
 constexpr const Types& kF16 = kAllTypes[4];
 static_assert(kF16.activation == program::DType::f16);
 constexpr Kind kKinds[]{Kind::attention, Kind::attention_grad};
-constexpr const char* kEmptySegments = "SNUG_CUDNN_EMPTY_SEGMENTS";
+using cuda_emulator::AttentionFault;
 
 bool suits(const OperationCase& made, const cuda::Card& card) {
   const program::OperationView view = made.view();
@@ -40,17 +50,6 @@ bool is_given(const Backend& backend, const OperationCase& made) {
   return cuda::is_by_cudnn({made.program, decided});
 }
 
-bool has_empty_segment(const OperationCase& made) {
-  const program::OperationView view = made.view();
-  const auto bounds = made.operation().kind() == Kind::attention
-                          ? id_of(view.operation, Attention::kQBounds)
-                          : id_of(view.operation, AttentionGrad::kQBounds);
-  const Values& values = made.inputs.at(bounds);
-  for (size_t s = 0; s < values.size(); s += 2)
-    if (values[s] == values[s + 1]) return true;
-  return false;
-}
-
 // Whether the operation says that it has none.
 bool has_no_empty_segments(const OperationCase& made) {
   const auto& attributes = made.operation().attributes;
@@ -58,71 +57,180 @@ bool has_no_empty_segments(const OperationCase& made) {
   return attributes.get<AttentionGrad>().no_empty_segments;
 }
 
-OperationCase without_empty_segments(OperationCase made) {
-  auto& attributes = made.program.operations[0].attributes;
-  if (auto* attention = attributes.get_if<Attention>()) attention->no_empty_segments = true;
-  if (auto* grad = attributes.get_if<AttentionGrad>()) grad->no_empty_segments = true;
-  return made;
-}
-
 class LibraryAttention : public ::testing::Test {
  protected:
-  void SetUp() override { cuda_emulator::attention_version = cuda::kCudnnWithEmptySegments; }
-  void TearDown() override {
-    cuda_emulator::attention_version = cuda::kCudnnWithEmptySegments;
-    unsetenv(kEmptySegments);
+  // Answers are kept for each test alone.
+  void SetUp() override {
+    if (const char* cache = std::getenv("XDG_CACHE_HOME")) cache_ = cache;
+    setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
   }
+  void TearDown() override {
+    cuda_emulator::attention_fault = AttentionFault::none;
+    cache_.empty() ? unsetenv("XDG_CACHE_HOME") : setenv("XDG_CACHE_HOME", cache_.c_str(), 1);
+  }
+
+  // Whether a backend leaves out what is wrong with this fault, and nothing else. Of all cases that
+  // the library is asked for, every seventh, and those `of_interest`.
+  void expect_left_out(AttentionFault fault,
+                       const std::function<bool(const OperationCase&)>& is_wrong,
+                       const std::function<bool(const OperationCase&)>& of_interest) {
+    cuda_emulator::attention_fault = fault;
+    cuda::CudaBackend backend({});
+    const cuda::Card card = card_here();
+    int left_out = 0;
+    int asked = 0;
+    for (const Kind kind : kKinds)
+      for (const OperationCase& made : cases_of(kind, kBf16)) {
+        if (!suits(made, card) || (asked++ % 7 != 0 && !of_interest(made))) continue;
+        EXPECT_EQ(is_given(backend, made), !is_wrong(made)) << made.name;
+        if (is_wrong(made)) ++left_out;
+      }
+    EXPECT_GT(left_out, 3);
+  }
+
+  static cuda::Card card_here() {
+    cuda::Card card = cuda::card_of(*cuda::find_hardware("h100"));
+    card.asks_cudnn = true;
+    return card;
+  }
+  // The bytes of all files of answers.
+  std::string kept() const {
+    std::string text;
+    for (const auto& file : std::filesystem::recursive_directory_iterator(folder_.path()))
+      if (file.is_regular_file()) text += base::read_text_file(file.path());
+    return text;
+  }
+
+  snug::testing::TemporaryFolder folder_;
+  std::string cache_;
 };
 
 // Views on wide tensors (fused q, k and v) and windows beyond every segment among them: whatever
 // suits the library has its scratch planned, and a kernel.
 TEST_F(LibraryAttention, takes_all_that_suits_it) {
   cuda::CudaBackend backend({});
-  const cuda::Card card = cuda::card_of(*cuda::find_hardware("h100"));
+  const cuda::Card card = card_here();
   const snug::testing::CapturedStream said(stderr);
   for (const Kind kind : kKinds) {
-    for (const Types& types : {kBf16, kF16}) {
-      int given = 0;
-      for (const OperationCase& made : cases_of(kind, types)) {
-        EXPECT_EQ(is_given(backend, made), suits(made, card)) << made.name;
-        if (suits(made, card)) ++given;
-      }
-      EXPECT_GT(given, 10) << types.name;
+    int given = 0;
+    for (const OperationCase& made : cases_of(kind, kind == Kind::attention ? kBf16 : kF16)) {
+      EXPECT_EQ(is_given(backend, made), suits(made, card)) << made.name;
+      if (suits(made, card)) ++given;
     }
+    EXPECT_GT(given, 10);
   }
   EXPECT_EQ(said.text(), "");
 }
 
-// They go to own kernels, as all does where the library refuses (cuda_refused_attention_test.cpp).
-TEST_F(LibraryAttention, keeps_empty_segments_from_an_old_version) {
-  cuda_emulator::attention_version = cuda::kCudnnWithEmptySegments - 1;
-  cuda::CudaBackend backend({});
-  const cuda::Card card = cuda::card_of(*cuda::find_hardware("h100"));
-  const snug::testing::CapturedStream said(stderr);
-  int with_empty = 0;
-  for (const Kind kind : kKinds) {
-    for (const OperationCase& made : cases_of(kind, kBf16)) {
-      EXPECT_EQ(is_given(backend, made), has_no_empty_segments(made) && suits(made, card))
-          << made.name;
-      if (has_empty_segment(made)) ++with_empty;
-      EXPECT_EQ(is_given(backend, without_empty_segments(made)), suits(made, card)) << made.name;
-    }
-  }
-  EXPECT_GT(with_empty, 10);
-  const std::string text = said.text();
-  const size_t line = text.find("segments without tokens");
-  ASSERT_NE(line, std::string::npos) << text;
-  EXPECT_EQ(text.find("segments without tokens", line + 1), std::string::npos) << "said twice";
+int64_t segments_of(const OperationCase& made) {
+  const program::OperationView view = made.view();
+  return made.operation().kind() == Kind::attention ? view[Attention::kKBounds].shape[0]
+                                                    : view[AttentionGrad::kKBounds].shape[0];
 }
 
-TEST_F(LibraryAttention, gives_empty_segments_to_an_old_version_where_that_is_asked_for) {
-  cuda_emulator::attention_version = cuda::kCudnnWithEmptySegments - 1;
-  setenv(kEmptySegments, "on", 1);
-  cuda::CudaBackend backend({});
-  const cuda::Card card = cuda::card_of(*cuda::find_hardware("h100"));
-  for (const Kind kind : kKinds)
-    for (const OperationCase& made : cases_of(kind, kBf16))
-      EXPECT_EQ(is_given(backend, made), suits(made, card)) << made.name;
+bool is_capped(const OperationCase& made) {
+  const auto& attributes = made.operation().attributes;
+  if (const auto* attention = attributes.get_if<Attention>()) return attention->softcap > 0;
+  return attributes.get<AttentionGrad>().softcap > 0;
+}
+bool is_of_two(const OperationCase& made) { return segments_of(made) == 2; }
+
+// NaN where a segment has no tokens: whatever may have some goes to own kernels, and no more.
+TEST_F(LibraryAttention, keeps_empty_segments_from_a_version_that_is_wrong_next_to_them) {
+  expect_left_out(
+      AttentionFault::empty_segments,
+      [](const OperationCase& made) {
+        return !has_no_empty_segments(made) && segments_of(made) > 1;
+      },
+      is_of_two);
+}
+
+// Only what has more than one segment shows it.
+TEST_F(LibraryAttention, keeps_later_segments_from_a_version_that_is_wrong_in_them) {
+  expect_left_out(
+      AttentionFault::later_segments,
+      [](const OperationCase& made) { return segments_of(made) > 1; }, is_of_two);
+}
+
+TEST_F(LibraryAttention, keeps_soft_caps_from_a_version_that_forgets_them) {
+  expect_left_out(AttentionFault::no_cap, is_capped, is_capped);
+}
+
+const OperationCase& first_given(const std::vector<OperationCase>& cases, const cuda::Card& card) {
+  return *std::ranges::find_if(cases, [&](const OperationCase& made) { return suits(made, card); });
+}
+
+// A process of this machine that has ended, as files of answers have it.
+std::string ended_process() {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+  std::array<char, 256> host{};
+  EXPECT_EQ(gethostname(host.data(), host.size()), 0);
+  return fmt::format("\"begun_by\": \"{} {}\"", host.data(), child);
+}
+
+// A check runs once for a form, card, driver, library and build, and its answer outlives the
+// process; another library is asked anew, and so is one whose check a process did not live through.
+TEST_F(LibraryAttention, keeps_its_answers) {
+  const std::vector<OperationCase> cases = cases_of(Kind::attention_grad, kBf16);
+  const OperationCase& made = first_given(cases, card_here());
+  const auto calls_of_deciding = [&](bool expected) {
+    const uint64_t before = cuda_emulator::library_calls;
+    cuda::CudaBackend backend({});
+    EXPECT_EQ(is_given(backend, made), expected);
+    return cuda_emulator::library_calls - before;
+  };
+  EXPECT_GT(calls_of_deciding(true), 0U);
+  EXPECT_EQ(calls_of_deciding(true), 0U) << "it was asked again";
+  EXPECT_NE(kept().find("\"agrees\": true"), std::string::npos) << kept();
+  cuda_emulator::attention_fault = AttentionFault::no_cap;  // another version
+  EXPECT_GT(calls_of_deciding(true), 0U);
+
+  // What a process leaves that the library ended.
+  cuda_emulator::attention_fault = AttentionFault::none;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder_.path())) {
+    if (!file.is_regular_file()) continue;
+    std::string text = base::read_text_file(file.path());
+    const std::string answer = "\"agrees\": true";
+    for (size_t at = 0; (at = text.find(answer, at)) != std::string::npos;)
+      text.replace(at, answer.size(), ended_process());
+    base::write_file_atomically(file.path(), text);
+  }
+  EXPECT_EQ(calls_of_deciding(false), 0U);
+}
+
+// The log says who computes an attention, and why; each once.
+TEST_F(LibraryAttention, says_who_computes_it) {
+  const auto said_of = [&](const OperationCase& made) {
+    cuda::CudaBackend backend({});
+    program::Program program = made.program;
+    program.operations[0].attributes = backend.decide(made.view());
+    cuda::CudaContext context;
+    for (int i = 0; i < 2; ++i) cuda::note_attention({program, program.operations[0]}, context);
+    const snug::testing::CapturedStream said(stderr);
+    for (int i = 0; i < 2; ++i) context.library_checks.say_notes();
+    return said.text();
+  };
+  const std::vector<OperationCase> cases = cases_of(Kind::attention, kBf16);
+  const std::string by_library = said_of(first_given(cases, card_here()));
+  EXPECT_TRUE(snug::testing::contains(by_library, ": cuDNN emulated 0, which agrees with own"))
+      << by_library;
+  EXPECT_EQ(std::ranges::count(by_library, '\n'), 1) << by_library;
+
+  const std::vector<OperationCase> gradients = cases_of(Kind::attention_grad, kBf16);
+  const auto is_ordered = [](const OperationCase& made) {
+    const auto& grad = made.operation().attributes.get<AttentionGrad>();
+    return grad.deterministic && grad.segment_tokens > 0;
+  };
+  EXPECT_TRUE(snug::testing::contains(said_of(*std::ranges::find_if(gradients, is_ordered)),
+                                      "own kernels, since the gradient is to be deterministic"));
+  cuda_emulator::attention_fault = AttentionFault::later_segments;
+  const auto is_packed = [&](const OperationCase& made) {
+    return suits(made, card_here()) && segments_of(made) > 1;
+  };
+  EXPECT_TRUE(snug::testing::contains(said_of(*std::ranges::find_if(cases, is_packed)),
+                                      "own kernels are planned for it, since cuDNN emulated 2"));
 }
 
 }  // namespace

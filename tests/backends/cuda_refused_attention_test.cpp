@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "../base/captured_stream.h"
-#include "backends/cuda/attention/attention_needs.h"
-#include "backends/cuda/attention/segment_attention.h"
+#include "backends/cuda/attention/attention_note.h"
+#include "backends/cuda/attention/cudnn_needs.h"
 #include "backends/cuda/cuda_backend.h"
 #include "backends/cuda/device/hardware_table.h"
 #include "base/error.h"
@@ -36,13 +36,19 @@ class RefusedAttention : public ::testing::TestWithParam<bool> {
 
 TEST_P(RefusedAttention, runs_on_own_kernels) {
   cuda::CudaBackend backend({});
-  const cuda::Card card = cuda::card_of(*cuda::find_hardware("h100"));
-  const snug::testing::CapturedStream said(stderr);
+  cuda::Card card = cuda::card_of(*cuda::find_hardware("h100"));
+  card.asks_cudnn = true;
+  cuda::CudaContext context;
   for (const program::Kind kind : {program::Kind::attention, program::Kind::attention_grad}) {
     const auto is_asked_for = [&](const OperationCase& made) {
       program::Operation decided = made.operation();
       decided.attributes = backend.decide(made.view());
       EXPECT_FALSE(cuda::is_by_cudnn({made.program, decided})) << made.name;
+      if (suits_cudnn(made, card)) {
+        program::Program program = made.program;
+        program.operations[0] = decided;
+        cuda::note_attention({program, program.operations[0]}, context);
+      }
       return suits_cudnn(made, card);
     };
     // Why own kernels are taken changes nothing of what they compute. What the library is never
@@ -53,9 +59,11 @@ TEST_P(RefusedAttention, runs_on_own_kernels) {
       for (const Types& types : kAllTypes)
         for (const OperationCase& made : cases_of(kind, types)) is_asked_for(made);
   }
+  const snug::testing::CapturedStream said(stderr);
+  context.library_checks.say_notes();
   EXPECT_TRUE(snug::testing::contains(
-      said.text(),
-      GetParam() ? "cuDNN has no kernel; own kernels are planned for it" : "of scratch"));
+      said.text(), GetParam() ? "own kernels are planned for it, since cuDNN has no kernel"
+                              : "bytes of scratch for attention"));
 }
 
 INSTANTIATE_TEST_SUITE_P(NoKernelOrNoScratch, RefusedAttention, ::testing::Bool());

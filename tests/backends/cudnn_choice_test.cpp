@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "backends/cuda/attention/attention_needs.h"
+#include "backends/cuda/attention/cudnn_needs.h"
 #include "backends/cuda/device/hardware_table.h"
 #include "backends/cuda/needs/kind_needs.h"
 #include "program/ir/builder.h"
@@ -65,6 +65,8 @@ Program program_of(const Job& job) {
                            .scale = form.scale,
                            .causal = form.causal,
                            .window = form.window,
+                           .softcap = form.softcap,
+                           .alibi_scale = form.alibi_scale,
                            .sinks = form.sinks,
                            .relative_bias = form.relative_bias,
                            .max_distance = form.max_distance,
@@ -106,12 +108,85 @@ TEST(CudnnChoice, leaves_a_deterministic_gradient_to_own_kernels) {
   EXPECT_EQ(choice_of(job), (Choice{true, false}));
 }
 
-TEST(CudnnChoice, leaves_a_gradient_of_heads_that_no_card_has_shown_right) {
-  for (const int64_t dims : {32, 64, 96, 128}) {
+// On a GPU that is not here, what NVIDIA documents; one that is here is asked.
+TEST(CudnnChoice, takes_heads_as_they_are_documented) {
+  const auto gradient = [](const char* name, int64_t dims, bool is_here) {
     Job job;
+    job.card = card_of(*find_hardware(name));
+    job.card.asks_cudnn = is_here;
     job.attention.head_dim = dims;
-    EXPECT_EQ(choice_of(job), (Choice{true, dims != 32})) << dims;
+    EXPECT_TRUE(choice_of(job).forward) << name << " " << dims;
+    return choice_of(job).gradient;
+  };
+  for (const int64_t dims : {64, 80, 96, 128, 160, 192, 256}) {
+    EXPECT_TRUE(gradient("h100", dims, false)) << dims;
+    EXPECT_EQ(gradient("b200", dims, false), dims <= 128 || dims == 256) << dims;
+    EXPECT_TRUE(gradient("b200", dims, true)) << dims;
   }
+  EXPECT_FALSE(gradient("h100", 32, true)) << "it ended a process on a card";
+  EXPECT_FALSE(gradient("h100", 72, true)) << "it asks for four times the scratch";
+}
+
+TEST(CudnnChoice, takes_causal_soft_caps_and_windows) {
+  Job job;
+  job.attention.softcap = 50;
+  job.attention.window = 32;
+  EXPECT_EQ(choice_of(job), (Choice{true, true}));
+  job.attention.causal = false;
+  EXPECT_EQ(choice_of(job), (Choice{false, false}));
+}
+
+// Rows of very unlike documents: each group's room is at most eight times the tokens.
+TEST(SegmentBuckets, hold_every_length_with_little_room) {
+  EXPECT_EQ(segment_buckets(2, 8192, 16384), (std::vector<SegmentBucket>{{0, 8192, 2}}));
+  EXPECT_EQ(segment_buckets(512, 8192, 16384),
+            (std::vector<SegmentBucket>{
+                {0, 128, 512}, {128, 512, 127}, {512, 2048, 31}, {2048, 8192, 7}}));
+  for (const int64_t tokens : {1024, 16384, 524288})
+    for (const int64_t segments : {2, 64, 1000})
+      for (const int64_t longest : {int64_t{300}, tokens / 3, tokens}) {
+        int64_t above = 0;
+        for (const SegmentBucket& bucket : segment_buckets(segments, longest, tokens)) {
+          EXPECT_EQ(bucket.above, above);
+          above = bucket.longest;
+          // As many as fit in the row, one more does not.
+          EXPECT_TRUE(bucket.segments == segments ||
+                      (bucket.segments + 1) * (bucket.above + 1) > tokens);
+          if (segments * kFirstBucketTokens <= kMaxIdle * tokens) {
+            EXPECT_FALSE(is_mostly_idle(bucket, tokens)) << segments << " " << longest;
+          }
+        }
+        EXPECT_EQ(above, longest);
+      }
+}
+
+TEST(CudnnChoice, calls_the_library_for_each_group_of_documents) {
+  Job job;
+  job.attention.segment_tokens = 200;
+  job.segments = 15;
+  const Program program = program_of(job);
+  const program::OperationView view{program, program.operations[0]};
+  EXPECT_EQ(buckets_of(program.operations[0].attributes.get<Attention>(), view).size(), 2U);
+  program::Operation decided = program.operations[0];
+  decided.attributes = decide(view, job.card);
+  EXPECT_TRUE(is_by_cudnn({program, decided}));
+  EXPECT_EQ(launches({program, decided}, job.card), 6);
+}
+
+// Every reason that the log gives is a different one.
+TEST(CudnnChoice, says_why_not) {
+  Job job;
+  const auto why = [](const Job& asked) {
+    const Program program = program_of(asked);
+    return why_not_cudnn(program.operations[0].attributes.get<Attention>(),
+                         {program, program.operations[0]}, asked.card);
+  };
+  EXPECT_EQ(why(job), "");
+  job.card = card_of(*find_hardware("rtx-4090"));
+  EXPECT_NE(why(job).find("this is 8.9"), std::string::npos) << why(job);
+  job = {};
+  job.attention.head_dim = 264;
+  EXPECT_EQ(why(job), "heads have 264 columns");
 }
 
 TEST(CudnnChoice, leaves_the_rest_to_own_kernels) {
@@ -119,8 +194,9 @@ TEST(CudnnChoice, leaves_the_rest_to_own_kernels) {
       {"no cuDNN", [](Job& job) { job.card.cudnn = false; }},
       {"an older card", [](Job& job) { job.card = card_of(*find_hardware("a100")); }},
       {"f32", [](Job& job) { job.dtype = DType::f32; }},
-      {"a crooked head", [](Job& job) { job.attention.head_dim = 80; }},
-      {"a wide head", [](Job& job) { job.attention.head_dim = 256; }},
+      {"a crooked head", [](Job& job) { job.attention.head_dim = 76; }},
+      {"a wide head", [](Job& job) { job.attention.head_dim = 264; }},
+      {"slopes", [](Job& job) { job.attention.alibi_scale = 1; }},
       {"segments of any length", [](Job& job) { job.attention.segment_tokens = 0; }},
       {"sinks", [](Job& job) { job.attention.sinks = true; }},
       {"a bias by relative position",

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cuda/attention/attention_needs.h"
+#include "backends/cuda/attention/attention_note.h"
 #include "backends/cuda/attention/cudnn_attention.h"
 #include "backends/cuda/device/arena.h"
 #include "backends/cuda/device/graph.h"
@@ -109,15 +109,7 @@ CudaBackend::CudaBackend(const BackendOptions& options)
 
 CudaBackend::~CudaBackend() = default;
 
-std::string CudaBackend::library_versions() const {
-  const Device& device = context_->device;
-  const std::string ranks = context_->collectives.library_version();
-  return fmt::format("{}, CUDA runtime {}, driver {}, cuBLASLt {}, {}{}, compute capability {}",
-                     device.name, device.runtime_version, device.driver_version,
-                     context_->cublas_lt.version(),
-                     context_->cudnn ? "cuDNN " + context_->cudnn->version() : "no cuDNN",
-                     ranks.empty() ? "" : ", " + ranks, device.card.compute_capability);
-}
+std::string CudaBackend::library_versions() const { return context_->library_versions(); }
 
 int64_t CudaBackend::capacity_bytes(program::Space space) const {
   if (space != program::Space::device) return base::available_memory_bytes();
@@ -146,21 +138,13 @@ program::Workspace CudaBackend::workspace(const program::OperationView& view) co
 }
 
 // As for a planned GPU, except that the library itself is asked whether it can do what is assigned
-// to it.
+// to it, and whether that is right.
 program::Attributes CudaBackend::decide(const program::OperationView& view) const {
   const Card& card = context_->device.card;
   const program::Attributes decided = cuda::decide(view, card);
   program::Operation operation = view.operation;
   operation.attributes = decided;
-  if (card.cudnn && !card.cudnn_takes_empty_segments) {
-    Card newer = card;
-    newer.cudnn_takes_empty_segments = true;
-    program::Operation with_newer = view.operation;
-    with_newer.attributes = cuda::decide(view, newer);
-    if (is_by_cudnn({view.program, with_newer}) && !is_by_cudnn({view.program, operation}))
-      context_->note_empty_segments();
-  }
-  if (cudnn_accepts({view.program, operation}, *context_)) return decided;
+  if (why_cudnn_is_left({view.program, operation}, *context_).empty()) return decided;
   Card without = card;
   without.cudnn = false;
   return cuda::decide(view, without);
@@ -178,6 +162,7 @@ std::unique_ptr<Prepared> CudaBackend::prepare(const program::OperationView& vie
   check_awaited_once(view);
   check_strides(view);
   check_workspace(view, workspace(view).bytes, library_versions());
+  note_attention(view, *context_);
   return ask<std::unique_ptr<Prepared>>(
       view.operation.attributes, [&](const auto& attributes, const auto& kind) {
         return kind.prepare != nullptr ? kind.prepare(attributes, view, *context_) : nullptr;
@@ -247,6 +232,7 @@ void CudaBackend::queue(std::span<const Invocation> together) {
 }
 
 void CudaBackend::load(std::span<const Invocation> invocations) {
+  context_->library_checks.say_notes();
   std::vector<Invocation> all(invocations.begin(), invocations.end());
   // Nothing is known of a batch yet, so kernels for all that the shapes allow are loaded.
   for (Invocation& invocation : all) invocation.bounds = nullptr;

@@ -149,7 +149,8 @@ double Rates::attention_flops_per_second(const RateKey& key) const {
     const LibraryAttention library{.is_gradient = is_gradient,
                                    .segment_tokens = attention.segment_tokens,
                                    .head_dim = attention.head_dim};
-    return std::max(own, roofline_.library_attention_peak * share_of_peak(library));
+    return std::max(own, roofline_.library_attention_peak * share_of_peak(library)) /
+           adjusted_attention_factor(key);
   }
   if (key.form.tensor_cores) return own / adjusted_attention_factor(key);
   // Off the tensor cores it is taken to reach the shares that an H100 reached on them, of the f32

@@ -138,7 +138,8 @@ AttentionLoops attention_loops(bool is_wide) {
 }
 
 double adjusted_attention_factor(const program::RateKey& key) {
-  if (!key.attention || !key.form.adjusted || !key.form.tensor_cores) return 1;
+  const bool multiplies_on_tensor_cores = key.form.tensor_cores || key.form.by_library;
+  if (!key.attention || !key.form.adjusted || !multiplies_on_tensor_cores) return 1;
   const Forms& forms = forms_of(*key.attention);
   return forms.adjusted / forms.plain;
 }

@@ -24,6 +24,10 @@
 namespace snug::backends::cuda {
 namespace {
 
+using cuda_emulator::AttentionFault;
+
+bool has_fault(AttentionFault fault) { return cuda_emulator::attention_fault == fault; }
+
 // One segment, its tensors found through the tables.
 class EmulatedSegment {
  public:
@@ -78,6 +82,21 @@ class EmulatedSegment {
   int64_t index_;
 };
 
+// A score, and by how much of the product of q and k it grows.
+struct Score {
+  double value;
+  double slope;
+};
+Score score(const SegmentAttention& shape, const EmulatedSegment& segment, int64_t head, int64_t i,
+            int64_t j) {
+  using enum SegmentOperand;
+  const double plain = shape.scale * segment.dot(q, i, head, k, j, segment.kv_head(head));
+  const bool is_capped = shape.softcap > 0 && !has_fault(AttentionFault::no_cap);
+  if (!is_capped) return {plain, shape.scale};
+  const double bent = std::tanh(plain / shape.softcap);
+  return {shape.softcap * bent, shape.scale * (1 - bent * bent)};
+}
+
 void attend(const SegmentAttention& shape, const EmulatedSegment& segment) {
   using enum SegmentOperand;
   const int64_t length = segment.length();
@@ -88,7 +107,7 @@ void attend(const SegmentAttention& shape, const EmulatedSegment& segment) {
       std::vector<double> weighted(static_cast<size_t>(shape.head_dim));
       for (int64_t j = 0; j < length; ++j) {
         if (!segment.sees(i, j)) continue;
-        const double weight = std::exp(shape.scale * segment.dot(q, i, head, k, j, kv));
+        const double weight = std::exp(score(shape, segment, head, i, j).value);
         sum += weight;
         for (int64_t d = 0; d < shape.head_dim; ++d)
           weighted[static_cast<size_t>(d)] += weight * segment.at(v, j, kv, d);
@@ -117,9 +136,9 @@ void differentiate(const SegmentAttention& shape, const EmulatedSegment& segment
       const double delta = segment.dot(d_o, i, head, o, i, head);
       for (int64_t j = 0; j < length; ++j) {
         if (!segment.sees(i, j)) continue;
-        const double p =
-            std::exp(shape.scale * segment.dot(q, i, head, k, j, kv) - segment.lse(i, head));
-        const double ds = shape.scale * p * (segment.dot(d_o, i, head, v, j, kv) - delta);
+        const auto [value, slope] = score(shape, segment, head, i, j);
+        const double p = std::exp(value - segment.lse(i, head));
+        const double ds = slope * p * (segment.dot(d_o, i, head, v, j, kv) - delta);
         for (int64_t d = 0; d < shape.head_dim; ++d) {
           sum_q[at(i, shape.heads, head, d)] += ds * segment.at(k, j, kv, d);
           sum_k[at(j, shape.kv_heads, kv, d)] += ds * segment.at(q, i, head, d);
@@ -168,13 +187,12 @@ int64_t sums_bytes(const SegmentAttention& shape) {
   return floats * int64_t{sizeof(float)};
 }
 
-// What an old version makes of a batch with an empty segment.
-void write_nan(const SegmentAttention& shape, const EmulatedSegment& segment) {
+// What is wrong in the results of one segment.
+void spoil(const SegmentAttention& shape, const EmulatedSegment& segment, double value) {
   using enum SegmentOperand;
-  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   for (int64_t token = 0; token < segment.length(); ++token)
     for (int64_t head = 0; head < shape.heads; ++head)
-      segment.set(shape.is_gradient ? dq : o, token, head, 0, kNan);
+      segment.set(shape.is_gradient ? dq : o, token, head, 0, value);
 }
 
 class Plan final : public SegmentPlan {
@@ -201,12 +219,13 @@ class Plan final : public SegmentPlan {
       std::memset(workspace, 0xff, static_cast<size_t>(bytes));
       SNUG_CHECK(are_tables_sound(shape, addresses), "tables of segments that cuDNN does not take");
       const bool is_wrong =
-          cuda_emulator::attention_version < kCudnnWithEmptySegments &&
+          has_fault(AttentionFault::empty_segments) &&
           std::count(addresses.lengths, addresses.lengths + shape.segments, 0) > 0;
       for (int64_t s = 0; s < shape.segments; ++s) {
         const EmulatedSegment segment(shape, addresses, s);
         shape.is_gradient ? differentiate(shape, segment) : attend(shape, segment);
-        if (is_wrong) write_nan(shape, segment);
+        if (is_wrong) spoil(shape, segment, std::numeric_limits<double>::quiet_NaN());
+        if (s > 0 && has_fault(AttentionFault::later_segments)) spoil(shape, segment, 3);
       }
     });
   }
@@ -218,8 +237,10 @@ class Plan final : public SegmentPlan {
 
 class Library final : public Cudnn {
  public:
-  std::string version() const override { return "emulated"; }
-  int64_t version_number() const override { return cuda_emulator::attention_version; }
+  // Answers that are kept are those of a library with the same faults.
+  std::string version() const override {
+    return fmt::format("emulated {}", static_cast<int>(cuda_emulator::attention_fault));
+  }
   std::unique_ptr<SegmentPlan> plan(const SegmentAttention& shape) override {
     if (cuda_emulator::refuses_attention) base::throw_user_error("cuDNN has no kernel");
     if (shape.window >= shape.segment_tokens)

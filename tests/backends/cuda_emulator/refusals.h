@@ -22,8 +22,10 @@ inline std::chrono::milliseconds graph_time{0};
 inline bool refuses_attention = false;
 // Scratch that cuDNN asks for; 0: what its sums take, which lie as its outputs do.
 inline int64_t attention_workspace_bytes = 0;
-// cuDNN's version: one before 9.25 makes NaN where a segment has no tokens.
-inline int64_t attention_version = 92500;
+// What cuDNN computes wrongly: NaN in a batch with a segment without tokens, as before 9.25;
+// segments after the first; it forgets the soft cap.
+enum class AttentionFault { none, empty_segments, later_segments, no_cap };
+inline AttentionFault attention_fault = AttentionFault::none;
 
 // There is no NCCL here, and NCCL refuses every message.
 inline bool no_nccl = false;

@@ -2,6 +2,7 @@
 
 #include "backends/cuda/attention/attention_needs.h"
 #include "backends/cuda/attention/cudnn_attention.h"
+#include "backends/cuda/attention/cudnn_needs.h"
 #include "backends/cuda/attention/kernels/attention_splits.h"
 #include "backends/cuda/attention/kernels/distance_biases.h"
 #include "backends/cuda/kind_functions.h"

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <type_traits>
 
+#include "backends/cuda/attention/cudnn_needs.h"
 #include "backends/cuda/attention/kernels/split_sizes.h"
 #include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/sizes.h"
@@ -24,82 +25,6 @@ using program::Tensor;
 // The ranges of keys and those of queries.
 int64_t ranges_bytes(int64_t q_tokens, int64_t k_tokens) {
   return (q_tokens + k_tokens) * int64_t{sizeof(TokenRange)};
-}
-
-// Whether a matrix has 16-bit elements and rows that begin at multiples of 16 bytes.
-bool has_narrow_vectors(const Tensor& tensor) {
-  return is_narrow(tensor.dtype) && row_stride(tensor) % kVectorElements == 0 &&
-         tensor.view.offset % kVectorElements == 0;
-}
-
-// `tensors` are all operands except lse and bounds.
-template <typename Attributes>
-bool all_suit_cudnn(const Attributes& attention, const OperationView& view,
-                    std::initializer_list<const Tensor*> tensors, const Card& card) {
-  if (attention.softcap > 0.0F || attention.alibi_scale != 0.0F) return false;
-  if (attention.sinks || attention.relative_bias) return false;
-  if (!card.cudnn || card.compute_capability < 90 || card.compute_capability >= 110) return false;
-  const int64_t segments = view[Attributes::kKBounds].shape[0];
-  const int64_t tokens = view[Attributes::kQ].shape[0];
-  // The library launches blocks as if every segment were as long as the longest: at most this many
-  // for each block that has work.
-  constexpr int64_t kMaxIdle = 8;
-  const bool has_segments =
-      attention.segment_tokens > 0 && segments <= kMaxSegments &&
-      id_of(view.operation, Attributes::kQBounds) == id_of(view.operation, Attributes::kKBounds) &&
-      segments * attention.segment_tokens <= kMaxIdle * tokens;
-  constexpr int64_t kMaxDims = 128;
-  const bool takes_empty = attention.no_empty_segments || card.cudnn_takes_empty_segments;
-  return has_segments && takes_empty && attention.head_dim % 32 == 0 &&
-         attention.head_dim <= kMaxDims &&
-         std::all_of(tensors.begin(), tensors.end(),
-                     [](const Tensor* tensor) { return has_narrow_vectors(*tensor); });
-}
-
-// The library must get q, k, v, dq, dk and dv without gaps between rows; they have gaps as columns
-// of a fused projection. The library's own f32 sums follow the stride of the tensor; and where
-// heads do not share keys, 9.14 writes dk and dv as if the matrix had no gaps (seen on an H200).
-// Inputs are copied where they have gaps; if any output has gaps, all outputs are copied, so that
-// only combinations that were verified on a GPU are used.
-void decide_copies(const OperationView& view, AttentionGrad& grad) {
-  using Grad = AttentionGrad;
-  const auto has_gaps = [&](const program::Operand<Grad>& operand) {
-    const Tensor& tensor = view[operand];
-    return row_stride(tensor) != tensor.shape[1];
-  };
-  grad.dense = {has_gaps(Grad::kQ), has_gaps(Grad::kK), has_gaps(Grad::kV),
-                has_gaps(Grad::kDQ) || has_gaps(Grad::kDK) || has_gaps(Grad::kDV)};
-}
-
-// Which of q, k, v, dq, dk and dv are copied to remove gaps.
-std::array<bool, 6> are_made_dense(const Attention&) { return {}; }
-std::array<bool, 6> are_made_dense(const AttentionGrad& grad) {
-  const auto& [q, k, v, gradients] = grad.dense;
-  return {q, k, v, gradients, gradients, gradients};
-}
-
-template <typename Attributes>
-SegmentScratch scratch_of(const Attributes& attention, const OperationView& view) {
-  constexpr bool is_gradient = std::is_same_v<Attributes, AttentionGrad>;
-  const int64_t segments = view[Attributes::kQBounds].shape[0];
-  const int64_t tokens = view[Attributes::kQ].shape[0];
-  SegmentScratch scratch;
-  scratch.begins = aligned(segments * int64_t{sizeof(int32_t)});
-  const int64_t tables = is_gradient ? kSegmentTables : kForwardTables;
-  scratch.lse =
-      scratch.begins + aligned(tables * segment_table_entries(segments) * int64_t{sizeof(int64_t)});
-  int64_t end = scratch.lse + aligned(tokens * attention.heads * int64_t{sizeof(float)});
-  const std::array<bool, 6> dense = are_made_dense(attention);
-  for (size_t i = 0; i < dense.size(); ++i) {
-    if (!dense[i]) continue;
-    const int64_t heads = i % 3 == 0 ? attention.heads : attention.kv_heads;
-    scratch.dense[i] = end;
-    end += aligned(tokens * heads * attention.head_dim * int64_t{sizeof(uint16_t)});
-  }
-  scratch.library = end;
-  scratch.library_bytes = cudnn_workspace_bytes(is_gradient, segments, tokens, attention.heads,
-                                                attention.kv_heads, attention.head_dim);
-  return scratch;
 }
 
 // Whether Snug's own kernels on the tensor cores can read these operands as 16-byte vectors of
@@ -167,25 +92,6 @@ int64_t attention_splits_bytes(const SplitShape& shape, int64_t splits) {
   return shape.q_tokens * shape.heads * splits * (shape.head_dim + 2) * int64_t{sizeof(float)};
 }
 
-bool suits_cudnn(const Attention& attention, const OperationView& view, const Card& card) {
-  return !attention.paged && !attention.quantized &&
-         all_suit_cudnn(attention, view,
-                        {&view[Attention::kQ], &view[Attention::kK], &view[Attention::kV],
-                         &view[Attention::kO]},
-                        card);
-}
-
-// The gradient is only assigned to cuDNN for head widths that were verified on a GPU.
-bool suits_cudnn(const AttentionGrad& grad, const OperationView& view, const Card& card) {
-  const bool is_known = grad.head_dim == 64 || grad.head_dim == 96 || grad.head_dim == 128;
-  using Grad = AttentionGrad;
-  return is_known && !grad.deterministic &&
-         all_suit_cudnn(grad, view,
-                        {&view[Grad::kQ], &view[Grad::kK], &view[Grad::kV], &view[Grad::kO],
-                         &view[Grad::kDO], &view[Grad::kDQ], &view[Grad::kDK], &view[Grad::kDV]},
-                        card);
-}
-
 // Of keys and values in 8 bits, those in pages next to queries in bf16, which has the range of the
 // weights that their scales have multiplied.
 bool codes_suit_tensor_cores(const Attention& attention, const OperationView& view,
@@ -211,29 +117,6 @@ bool suits_tensor_cores(const AttentionGrad& grad, const OperationView& view, co
   const int64_t sums = grad.bias_gradient ? bias_matrix_shared_bytes(reach_of_sums(grad, view)) : 0;
   return fits_tensor_cores(grad, attention_grad_matrix_shared_bytes(grad.head_dim) + sums, card,
                            {&view[Grad::kDO], &view[Grad::kQ], &view[Grad::kK], &view[Grad::kV]});
-}
-
-bool is_by_cudnn(const OperationView& view) {
-  const auto& attributes = view.operation.attributes;
-  if (const auto* attention = attributes.get_if<Attention>()) return is_by_library(*attention);
-  const auto* grad = attributes.get_if<AttentionGrad>();
-  return grad != nullptr && is_by_library(*grad);
-}
-
-SegmentScratch segment_scratch(const Attention& attention, const OperationView& view) {
-  return scratch_of(attention, view);
-}
-
-SegmentScratch segment_scratch(const AttentionGrad& grad, const OperationView& view) {
-  return scratch_of(grad, view);
-}
-
-int64_t cudnn_workspace_bytes(bool is_gradient, int64_t segments, int64_t tokens, int64_t heads,
-                              int64_t kv_heads, int64_t head_dim) {
-  constexpr int64_t kTables = 64 << 10;
-  if (!is_gradient) return 256 * segments + kTables;
-  const int64_t sums = heads == kv_heads ? 1 : 3;
-  return tokens * heads * (sums * head_dim + 1) * int64_t{sizeof(float)} + 448 * segments + kTables;
 }
 
 namespace {
@@ -321,18 +204,25 @@ bool by_library(const Struct& attention, const OperationView&) {
   return is_by_library(attention);
 }
 
-// Split attention: the splits, and their sum. With the library: its tables, the library's call, the
-// reordering of lse, and zeros outside segments. Otherwise: the tables of a bias if there is one,
-// the ranges of keys, and the kernel.
-int32_t launches(const Attention& attention, const OperationView&, const Card&) {
-  return is_by_library(attention) ? 4 : attention.relative_bias ? 3 : 2;
+// For each call of the library its tables and the call; the reordering of lse, and zeros outside
+// segments.
+template <typename Attributes>
+int32_t library_launches(const Attributes& attention, const OperationView& view) {
+  return static_cast<int32_t>(2 * std::ssize(buckets_of(attention, view))) + 2;
 }
 
-// With the library: the four launches of the forward pass, plus the copies that remove gaps. With
+// Split attention: the splits, and their sum. Otherwise: the tables of a bias if there is one,
+// the ranges of keys, and the kernel.
+int32_t launches(const Attention& attention, const OperationView& view, const Card&) {
+  if (is_by_library(attention)) return library_launches(attention, view);
+  return attention.relative_bias ? 3 : 2;
+}
+
+// With the library: the launches of the forward pass, plus the copies that remove gaps. With
 // Snug's own kernels: the ranges, delta, a kernel for queries and one for keys, of wide heads on
 // the tensor cores one more for values; before them the tables of a bias, and after them the sums
 // for its gradient.
-int32_t launches(const AttentionGrad& grad, const OperationView&, const Card&) {
+int32_t launches(const AttentionGrad& grad, const OperationView& view, const Card&) {
   if (!is_by_library(grad)) {
     const bool has_value_kernel =
         is_on_tensor_cores(grad) && sums_values_apart(matrix_dims(grad.head_dim));
@@ -340,7 +230,8 @@ int32_t launches(const AttentionGrad& grad, const OperationView&, const Card&) {
            (grad.bias_gradient ? 1 : 0);
   }
   const std::array<bool, 6> dense = are_made_dense(grad);
-  return 4 + static_cast<int32_t>(std::count(dense.begin(), dense.end(), true));
+  return library_launches(grad, view) +
+         static_cast<int32_t>(std::count(dense.begin(), dense.end(), true));
 }
 
 }  // namespace

@@ -5,8 +5,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "backends/cuda/attention/attention_needs.h"
+#include "backends/cuda/attention/cudnn_needs.h"
 #include "backends/cuda/attention/kernels/segments.h"
+#include "backends/cuda/attention/library_check.h"
 #include "backends/cuda/device/kernel_loading.h"
 #include "backends/cuda/device/launch_count.h"
 #include "backends/cuda/elementwise/kernels/elementwise.h"
@@ -22,57 +23,79 @@ using program::Attention;
 using program::AttentionGrad;
 using program::OperationView;
 
+// A call of the library: the segments of one bucket.
+struct PreparedCall {
+  std::shared_ptr<const SegmentPlan> plan;
+  SegmentAttention shape;
+  SegmentBucket bucket;
+};
+
 class PreparedSegments : public Prepared {
  public:
-  PreparedSegments(std::shared_ptr<const SegmentPlan> plan, const SegmentAttention& shape,
-                   const SegmentScratch& scratch)
-      : plan_(std::move(plan)), shape_(shape), scratch_(scratch) {}
-  const SegmentPlan& plan() const { return *plan_; }
-  const SegmentAttention& shape() const { return shape_; }
+  PreparedSegments(std::vector<PreparedCall> calls, const SegmentScratch& scratch)
+      : calls_(std::move(calls)), scratch_(scratch) {}
+  const std::vector<PreparedCall>& calls() const { return calls_; }
   const SegmentScratch& scratch() const { return scratch_; }
   static const PreparedSegments& of(const Invocation& invocation) {
     return static_cast<const PreparedSegments&>(*invocation.prepared);
   }
 
  private:
-  std::shared_ptr<const SegmentPlan> plan_;
-  SegmentAttention shape_;
+  std::vector<PreparedCall> calls_;
   SegmentScratch scratch_;
 };
 
-// Everything except the strides.
 template <typename Attributes>
-SegmentAttention shape_of(const Attributes& attention, const OperationView& view) {
-  return {.is_gradient = std::is_same_v<Attributes, AttentionGrad>,
-          .format = format_of(view[Attributes::kQ].dtype),
-          .segments = view[Attributes::kKBounds].shape[0],
-          .segment_tokens = attention.segment_tokens,
-          .tokens = view[Attributes::kQ].shape[0],
-          .heads = attention.heads,
-          .kv_heads = attention.kv_heads,
-          .head_dim = attention.head_dim,
-          .scale = attention.scale,
-          .causal = attention.causal,
-          // A window longer than every segment hides nothing, but the library would still apply it.
-          .window = attention.window < attention.segment_tokens ? attention.window : 0,
-          .strides = {}};
+std::vector<SegmentAttention> shapes_of(const Attributes& attention, const OperationView& view,
+                                        const std::array<int64_t, kSegmentOperands>& strides) {
+  std::vector<SegmentAttention> shapes;
+  for (const SegmentBucket& bucket : buckets_of(attention, view))
+    // NOLINTNEXTLINE(performance-inefficient-vector-operation): a few
+    shapes.push_back(
+        {.is_gradient = std::is_same_v<Attributes, AttentionGrad>,
+         .format = format_of(view[Attributes::kQ].dtype),
+         .segments = bucket.segments,
+         .segment_tokens = bucket.longest,
+         .tokens = view[Attributes::kQ].shape[0],
+         .heads = attention.heads,
+         .kv_heads = attention.kv_heads,
+         .head_dim = attention.head_dim,
+         .scale = attention.scale,
+         .causal = attention.causal,
+         // A window longer than every segment hides nothing, but the library would still apply it.
+         .window = attention.window < bucket.longest ? attention.window : 0,
+         .softcap = attention.softcap,
+         .strides = strides});
+  return shapes;
 }
 
-std::unique_ptr<Prepared> prepare(const SegmentAttention& shape, const SegmentScratch& scratch,
+template <typename Attributes>
+std::unique_ptr<Prepared> prepare(const Attributes& attention, const OperationView& view,
                                   CudaContext& context) {
-  const CudaContext::SegmentAnswer& answer = context.segment_plan(shape, scratch.library_bytes);
-  if (answer.plan == nullptr)
-    base::throw_user_error(
-        "cuDNN now refuses an attention of {} heads of {} that the plan gave to it ({}); plan "
-        "again",
-        shape.heads, shape.head_dim, answer.refusal);
-  return std::make_unique<PreparedSegments>(answer.plan, shape, scratch);
+  const SegmentScratch scratch = segment_scratch(attention, view);
+  const std::vector<SegmentBucket> buckets = buckets_of(attention, view);
+  const std::vector<SegmentAttention> shapes = segments_of(attention, view);
+  std::vector<PreparedCall> calls;
+  calls.reserve(shapes.size());
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const SegmentAnswer& answer = context.segment_plan(shapes[i], scratch.library_bytes);
+    if (answer.plan == nullptr)
+      base::throw_user_error(
+          "cuDNN now refuses an attention of {} heads of {} that the plan gave to it ({}); plan "
+          "again",
+          attention.heads, attention.head_dim, answer.refusal);
+    calls.push_back({answer.plan, shapes[i], buckets[i]});
+  }
+  return std::make_unique<PreparedSegments>(std::move(calls), scratch);
 }
 
 template <typename Attributes>
-bool accepts(const Attributes& attention, const OperationView& view, CudaContext& context) {
+std::string why_left(const Attributes& attention, const OperationView& view, CudaContext& context) {
   const int64_t scratch = segment_scratch(attention, view).library_bytes;
-  return context.accepts_segments(segments_of(attention, view), scratch);
+  for (const SegmentAttention& shape : segments_of(attention, view))
+    if (const SegmentAnswer& answer = context.segment_plan(shape, scratch); answer.plan == nullptr)
+      return answer.refusal;
+  return why_unlike_own(attention, view, context);
 }
 
 // The parts of a prepared invocation's scratch, and its bounds.
@@ -81,9 +104,10 @@ class Segments {
   Segments(const Invocation& invocation, const Buffer& bounds)
       : prepared_(PreparedSegments::of(invocation)),
         base_(invocation.workspace.data),
+        segments_(bounds.shape.rows()),
         bounds_(integers_of(bounds)) {}
 
-  const SegmentAttention& shape() const { return prepared_.shape(); }
+  int64_t segments() const { return segments_; }
   // Where the library finds q, k, v, dq, dk or dv (0 to 5): the tensor itself, or a copy without
   // gaps between rows.
   Matrix dense(size_t which, const Matrix& tensor) const {
@@ -96,26 +120,19 @@ class Segments {
   }
   float* lse() const { return at<float>(prepared_.scratch().lse); }
 
-  void write_tables(cudaStream_t stream) const {
-    SegmentTablesRun run{.bounds = bounds_,
-                         .segments = shape().segments,
-                         .tokens = shape().tokens,
-                         .tables = static_cast<int32_t>(shape().operands()),
-                         .lengths = at<int32_t>(prepared_.scratch().lengths),
-                         .begins = at<int64_t>(prepared_.scratch().begins)};
-    std::copy(shape().strides.begin(), shape().strides.end(), run.strides);
-    write_segment_tables(run, stream);
-  }
-
-  // `operands` does not include lse, which is in scratch.
-  void run_plan(std::array<void*, kSegmentOperands> operands, cudaStream_t stream) const {
-    if (KernelLoading::is_on()) return;
+  // Of each bucket its tables, then the library's call. `operands` does not include lse, which is
+  // in scratch.
+  void run_plans(std::array<void*, kSegmentOperands> operands, cudaStream_t stream) const {
     operands[static_cast<size_t>(SegmentOperand::lse)] = lse();
-    prepared_.plan().run({.operands = operands,
-                          .lengths = at<int32_t>(prepared_.scratch().lengths),
-                          .begins = at<int64_t>(prepared_.scratch().begins)},
-                         at<std::byte>(prepared_.scratch().library), stream);
-    launch_count().add(stream);
+    for (const PreparedCall& call : prepared_.calls()) {
+      write_tables(call, stream);
+      if (KernelLoading::is_on()) continue;
+      call.plan->run({.operands = operands,
+                      .lengths = at<int32_t>(prepared_.scratch().lengths),
+                      .begins = at<int64_t>(prepared_.scratch().begins)},
+                     at<std::byte>(prepared_.scratch().library), stream);
+      launch_count().add(stream);
+    }
   }
 
  private:
@@ -124,8 +141,23 @@ class Segments {
     return reinterpret_cast<T*>(base_ + offset);
   }
 
+  void write_tables(const PreparedCall& call, cudaStream_t stream) const {
+    SegmentTablesRun run{.bounds = bounds_,
+                         .segments = segments_,
+                         .above = call.bucket.above,
+                         .longest = call.bucket.longest,
+                         .entries = call.bucket.segments,
+                         .tokens = call.shape.tokens,
+                         .tables = static_cast<int32_t>(call.shape.operands()),
+                         .lengths = at<int32_t>(prepared_.scratch().lengths),
+                         .begins = at<int64_t>(prepared_.scratch().begins)};
+    std::copy(call.shape.strides.begin(), call.shape.strides.end(), run.strides);
+    write_segment_tables(run, stream);
+  }
+
   const PreparedSegments& prepared_;
   std::byte* base_;
+  int64_t segments_;
   const int32_t* bounds_;
 };
 
@@ -138,14 +170,15 @@ const Buffer& bounds_of(const Invocation& invocation) {
   return bounds;
 }
 
-// The bounds of as many full segments as there can be.
-std::vector<int32_t> full_bounds(const SegmentAttention& shape) {
-  const int64_t length = std::clamp<int64_t>(shape.tokens / std::max<int64_t>(shape.segments, 1), 1,
-                                             std::max<int64_t>(shape.segment_tokens, 1));
+// The bounds of as many segments of one length as there can be, at most `longest` tokens.
+std::vector<int32_t> full_bounds(int64_t segments, int64_t longest, int64_t tokens) {
+  const int64_t length = std::clamp<int64_t>(tokens / std::max<int64_t>(segments, 1), 1,
+                                             std::max<int64_t>(longest, 1));
   std::vector<int32_t> bounds;
-  for (int64_t s = 0; s < shape.segments; ++s)
+  bounds.reserve(static_cast<size_t>(2 * segments));
+  for (int64_t s = 0; s < segments; ++s)
     for (const int64_t end : {s, s + 1})
-      bounds.push_back(static_cast<int32_t>(std::min(end * length, shape.tokens)));
+      bounds.push_back(static_cast<int32_t>(std::min(end * length, tokens)));
   return bounds;
 }
 
@@ -154,12 +187,15 @@ void load_segments(const Attributes& attention, const Invocation& invocation,
                    std::initializer_list<program::Operand<Attributes>> written,
                    CudaContext& context) {
   const PreparedSegments& prepared = PreparedSegments::of(invocation);
-  bool& is_loaded =
-      context.segment_plan(prepared.shape(), prepared.scratch().library_bytes).is_loaded;
-  if (is_loaded) return;
+  std::vector<SegmentAnswer*> answers;
+  answers.reserve(prepared.calls().size());
+  for (const PreparedCall& call : prepared.calls())
+    answers.push_back(&context.segment_plan(call.shape, prepared.scratch().library_bytes));
+  if (std::ranges::all_of(answers, &SegmentAnswer::is_loaded)) return;
   cudaStream_t stream = context.stream.get();
   const Buffer& bounds = bounds_of<Attributes>(invocation);
-  const std::vector<int32_t> full = full_bounds(prepared.shape());
+  const std::vector<int32_t> full =
+      full_bounds(bounds.shape.rows(), attention.segment_tokens, prepared.calls()[0].shape.tokens);
   SNUG_CHECK_EQ(bounds.bytes(), std::ssize(full) * int64_t{sizeof(int32_t)});
   CUDA_CHECK(cudaMemcpyAsync(bounds.data, full.data(), static_cast<size_t>(bounds.bytes()),
                              cudaMemcpyDefault, stream));
@@ -170,7 +206,7 @@ void load_segments(const Attributes& attention, const Invocation& invocation,
     fill_zero({walk_rows({&matrix}), matrix.operand}, stream);
   }
   CUDA_CHECK(cudaMemsetAsync(bounds.data, 0, static_cast<size_t>(bounds.bytes()), stream));
-  is_loaded = true;
+  for (SegmentAnswer* answer : answers) answer->is_loaded = true;
 }
 
 // to = from, unless the two are the same. Returns whether it copied.
@@ -182,48 +218,42 @@ bool copy_rows(const Matrix& from, const Matrix& to, cudaStream_t stream) {
 
 }  // namespace
 
-SegmentAttention segments_of(const Attention& attention, const OperationView& view) {
-  SegmentAttention shape = shape_of(attention, view);
-  shape.strides = {row_stride(view[Attention::kQ]), row_stride(view[Attention::kK]),
-                   row_stride(view[Attention::kV]), row_stride(view[Attention::kO]),
-                   attention.heads};
-  return shape;
+std::vector<SegmentAttention> segments_of(const Attention& attention, const OperationView& view) {
+  return shapes_of(
+      attention, view,
+      {row_stride(view[Attention::kQ]), row_stride(view[Attention::kK]),
+       row_stride(view[Attention::kV]), row_stride(view[Attention::kO]), attention.heads});
 }
 
-SegmentAttention segments_of(const AttentionGrad& grad, const OperationView& view) {
+std::vector<SegmentAttention> segments_of(const AttentionGrad& grad, const OperationView& view) {
   const SegmentScratch scratch = segment_scratch(grad, view);
   const auto stride = [&](size_t which, const program::Tensor& tensor) {
     return scratch.dense[which] == SegmentScratch::kInPlace ? row_stride(tensor) : tensor.shape[1];
   };
-  SegmentAttention shape = shape_of(grad, view);
-  shape.strides = {stride(0, view[AttentionGrad::kQ]),
-                   stride(1, view[AttentionGrad::kK]),
-                   stride(2, view[AttentionGrad::kV]),
-                   row_stride(view[AttentionGrad::kO]),
-                   grad.heads,
-                   row_stride(view[AttentionGrad::kDO]),
-                   stride(3, view[AttentionGrad::kDQ]),
-                   stride(4, view[AttentionGrad::kDK]),
-                   stride(5, view[AttentionGrad::kDV])};
-  return shape;
+  return shapes_of(
+      grad, view,
+      {stride(0, view[AttentionGrad::kQ]), stride(1, view[AttentionGrad::kK]),
+       stride(2, view[AttentionGrad::kV]), row_stride(view[AttentionGrad::kO]), grad.heads,
+       row_stride(view[AttentionGrad::kDO]), stride(3, view[AttentionGrad::kDQ]),
+       stride(4, view[AttentionGrad::kDK]), stride(5, view[AttentionGrad::kDV])});
 }
 
-bool cudnn_accepts(const OperationView& view, CudaContext& context) {
-  if (!is_by_cudnn(view)) return true;
+std::string why_cudnn_is_left(const OperationView& view, CudaContext& context) {
+  if (!is_by_cudnn(view)) return {};
   const auto& attributes = view.operation.attributes;
   if (const auto* attention = attributes.get_if<Attention>())
-    return accepts(*attention, view, context);
-  return accepts(attributes.get<AttentionGrad>(), view, context);
+    return why_left(*attention, view, context);
+  return why_left(attributes.get<AttentionGrad>(), view, context);
 }
 
 std::unique_ptr<Prepared> prepare_cudnn(const Attention& attention, const OperationView& view,
                                         CudaContext& context) {
-  return prepare(segments_of(attention, view), segment_scratch(attention, view), context);
+  return prepare(attention, view, context);
 }
 
 std::unique_ptr<Prepared> prepare_cudnn(const AttentionGrad& grad, const OperationView& view,
                                         CudaContext& context) {
-  return prepare(segments_of(grad, view), segment_scratch(grad, view), context);
+  return prepare(grad, view, context);
 }
 
 void load_cudnn(const Attention& attention, const Invocation& invocation, CudaContext& context) {
@@ -241,10 +271,9 @@ void run_cudnn(const Attention& attention, const Invocation& invocation, CudaCon
   const Segments segments(invocation, bounds_of<Attention>(invocation));
   const Matrix o = matrix_of(invocation[Attention::kO]);
   float* lse = floats_of(invocation[Attention::kLse]);
-  segments.write_tables(stream);
-  segments.run_plan({invocation[Attention::kQ].data, invocation[Attention::kK].data,
-                     invocation[Attention::kV].data, o.operand.data},
-                    stream);
+  segments.run_plans({invocation[Attention::kQ].data, invocation[Attention::kK].data,
+                      invocation[Attention::kV].data, o.operand.data},
+                     stream);
   turn_lse({.from = segments.lse(),
             .to = lse,
             .tokens = o.rows,
@@ -252,7 +281,7 @@ void run_cudnn(const Attention& attention, const Invocation& invocation, CudaCon
             .to_heads = true},
            stream);
   clear_outside({.bounds = integers_of(invocation[Attention::kQBounds]),
-                 .segments = segments.shape().segments,
+                 .segments = segments.segments(),
                  .tokens = o.rows,
                  .rows = {o.operand},
                  .columns = {o.columns},
@@ -273,7 +302,6 @@ void run_cudnn(const AttentionGrad& grad, const Invocation& invocation, CudaCont
     taken[i] = segments.dense(i, tensors[i]);
   }
   const auto& [q, k, v, dq, dk, dv] = tensors;
-  segments.write_tables(stream);
   turn_lse({.from = floats_of(invocation[Grad::kLse]),
             .to = segments.lse(),
             .tokens = dq.rows,
@@ -282,15 +310,15 @@ void run_cudnn(const AttentionGrad& grad, const Invocation& invocation, CudaCont
            stream);
   std::array<bool, kOperands.size()> copied{};
   for (size_t i = 0; i < 3; ++i) copied[i] = copy_rows(tensors[i], taken[i], stream);
-  segments.run_plan({taken[0].operand.data, taken[1].operand.data, taken[2].operand.data,
-                     invocation[Grad::kO].data, nullptr, invocation[Grad::kDO].data,
-                     taken[3].operand.data, taken[4].operand.data, taken[5].operand.data},
-                    stream);
+  segments.run_plans({taken[0].operand.data, taken[1].operand.data, taken[2].operand.data,
+                      invocation[Grad::kO].data, nullptr, invocation[Grad::kDO].data,
+                      taken[3].operand.data, taken[4].operand.data, taken[5].operand.data},
+                     stream);
   for (size_t i = 3; i < 6; ++i) copied[i] = copy_rows(taken[i], tensors[i], stream);
   invocation.note_decision<&Grad::dense>(
       {copied[0], copied[1], copied[2], copied[3] && copied[4] && copied[5]});
   clear_outside({.bounds = integers_of(invocation[Grad::kQBounds]),  // those of keys too
-                 .segments = segments.shape().segments,
+                 .segments = segments.segments(),
                  .tokens = dq.rows,
                  .rows = {dq.operand, dk.operand, dv.operand},
                  .columns = {dq.columns, dk.columns, dv.columns},

@@ -1,24 +1,27 @@
 // Attention through cuDNN: translates an operation to the library's plan and the tables that it
-// reads, and does what the library leaves undone. backends/cuda/attention/attention_needs.h says
+// reads, and does what the library leaves undone. backends/cuda/attention/cudnn_needs.h says
 // for which operations.
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "backends/cuda/device/context.h"
 #include "backends/invocation.h"
 
 namespace snug::backends::cuda {
 
-// Whether the library accepts what the operation assigns to it, within the planned scratch; if it
-// refuses, the reason is printed. True for an operation that assigns nothing to it.
-bool cudnn_accepts(const program::OperationView& view, CudaContext& context);
+// Why the library does not get what the operation assigns to it: it has no kernel for it within the
+// planned scratch, or its results are not those of own kernels (library_check.h). Empty where it
+// gets it, and for an operation that assigns nothing to it.
+std::string why_cudnn_is_left(const program::OperationView& view, CudaContext& context);
 
-// The request to the library, with the strides of what it reads and writes.
-SegmentAttention segments_of(const program::Attention& attention,
-                             const program::OperationView& view);
-SegmentAttention segments_of(const program::AttentionGrad& grad,
-                             const program::OperationView& view);
+// The requests to the library, one for each bucket, with the strides of what it reads and writes.
+std::vector<SegmentAttention> segments_of(const program::Attention& attention,
+                                          const program::OperationView& view);
+std::vector<SegmentAttention> segments_of(const program::AttentionGrad& grad,
+                                          const program::OperationView& view);
 
 // Prepares an operation that is assigned to the library. Throws UserError where the library refuses
 // it.

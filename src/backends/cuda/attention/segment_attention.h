@@ -23,10 +23,6 @@ enum class SegmentOperand : uint8_t { q, k, v, o, lse, d_o, dq, dk, dv };
 inline constexpr size_t kSegmentOperands = kSegmentTables;
 inline constexpr size_t kForwardOperands = kForwardTables;
 
-// From this version on, a segment without tokens does not affect the others; before it, wrong
-// results were seen next to one (NVIDIA/cudnn-frontend, issue 943: 9.22 on an H200).
-inline constexpr int64_t kCudnnWithEmptySegments = 92500;
-
 // Everything that a plan depends on, except addresses.
 struct SegmentAttention {
   bool is_gradient = false;
@@ -40,6 +36,7 @@ struct SegmentAttention {
   float scale = 1.0F;
   bool causal = true;
   int64_t window = 0;
+  float softcap = 0.0F;                             // above zero only where causal
   std::array<int64_t, kSegmentOperands> strides{};  // elements from one token to the next
   auto operator<=>(const SegmentAttention&) const = default;
 
@@ -68,7 +65,6 @@ class Cudnn {
  public:
   virtual ~Cudnn() = default;
   virtual std::string version() const = 0;
-  virtual int64_t version_number() const = 0;  // for example 91900 for 9.19.0
   // Takes seconds, since the library compiles kernels. Throws UserError where it has none for the
   // shape.
   virtual std::unique_ptr<SegmentPlan> plan(const SegmentAttention& shape) = 0;

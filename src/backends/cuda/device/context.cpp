@@ -3,17 +3,13 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "backends/cuda/kernels/has_kernels.h"
-#include "base/console.h"
+#include "base/build_id.h"
 #include "base/error.h"
 
 namespace snug::backends::cuda {
 namespace {
-
-// Makes the library be used for segments without tokens whatever its version.
-constexpr const char* kEmptySegments = "SNUG_CUDNN_EMPTY_SEGMENTS";
 
 // An attribute of the current device.
 int attribute(cudaDeviceAttr which) {
@@ -94,21 +90,20 @@ bool is_on(const char* variable) {
 CudaContext::CudaContext(const BackendOptions& options)
     : device(open_device(options.mesh != nullptr ? options.mesh->local_rank : 0)),
       collectives(options.mesh, options.timeout_seconds),
-      host_work(options.make_host) {
-  if (is_on("SNUG_CUDNN")) cudnn = open_cudnn();
+      host_work(options.make_host),
+      cudnn(is_on("SNUG_CUDNN") ? open_cudnn() : nullptr),
+      library_checks(library_versions() + ", build " + base::build_id()) {
   device.card.product_workspace_bytes = cublas_lt.workspace_bytes();
   device.card.cudnn = cudnn != nullptr;
-  device.card.cudnn_takes_empty_segments =
-      cudnn != nullptr && (cudnn->version_number() >= kCudnnWithEmptySegments ||
-                           (std::getenv(kEmptySegments) != nullptr && is_on(kEmptySegments)));
+  device.card.asks_cudnn = true;
 }
 
-void CudaContext::note_empty_segments() {
-  if (std::exchange(noted_empty_segments_, true)) return;
-  base::say(
-      "cuDNN {} is wrong next to segments without tokens (before 9.25), and rows of several "
-      "documents have some; own kernels are planned for attention ({}=on: take the library)",
-      cudnn->version(), kEmptySegments);
+std::string CudaContext::library_versions() const {
+  const std::string ranks = collectives.library_version();
+  return fmt::format("{}, CUDA runtime {}, driver {}, cuBLASLt {}, {}{}, compute capability {}",
+                     device.name, device.runtime_version, device.driver_version,
+                     cublas_lt.version(), cudnn ? "cuDNN " + cudnn->version() : "no cuDNN",
+                     ranks.empty() ? "" : ", " + ranks, device.card.compute_capability);
 }
 
 // A single rank has no stream for collectives, and does them on the compute stream.
@@ -123,8 +118,7 @@ program::Channel CudaContext::channel_of(cudaStream_t queued_on) const {
   return Channel::interconnect;
 }
 
-CudaContext::SegmentAnswer& CudaContext::segment_plan(const SegmentAttention& shape,
-                                                      int64_t scratch_bytes) {
+SegmentAnswer& CudaContext::segment_plan(const SegmentAttention& shape, int64_t scratch_bytes) {
   const auto [found, is_new] = segment_plans_.try_emplace(shape);
   SegmentAnswer& answer = found->second;
   if (!is_new) return answer;
@@ -138,13 +132,6 @@ CudaContext::SegmentAnswer& CudaContext::segment_plan(const SegmentAttention& sh
     answer.refusal = error.what();
   }
   return answer;
-}
-
-bool CudaContext::accepts_segments(const SegmentAttention& shape, int64_t scratch_bytes) {
-  SegmentAnswer& answer = segment_plan(shape, scratch_bytes);
-  if (answer.plan == nullptr && !std::exchange(answer.is_reported, true))
-    base::say("{}; own kernels are planned for it", answer.refusal);
-  return answer.plan != nullptr;
 }
 
 }  // namespace snug::backends::cuda

@@ -5,7 +5,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "backends/cuda/attention/library_checks.h"
 #include "backends/cuda/attention/segment_attention.h"
 #include "backends/cuda/device/host_work.h"
 #include "backends/cuda/device/side_copies.h"
@@ -35,28 +38,21 @@ Device open_device(int number = 0);
 // UserError for any other value.
 bool is_on(const char* variable);
 
+// The library's answer for a shape: a plan, or why it has none with this much scratch.
+struct SegmentAnswer {
+  std::shared_ptr<const SegmentPlan> plan;
+  std::string refusal;
+  bool is_loaded = false;  // the plan has run once
+};
+
 struct CudaContext {
   // Connects the ranks of the options' mesh.
   explicit CudaContext(const BackendOptions& options = {});
-  // The library's answer for a shape: a plan, or why it has none with this much scratch.
-  struct SegmentAnswer {
-    std::shared_ptr<const SegmentPlan> plan;
-    std::string refusal;
-    bool is_reported = false;
-    bool is_loaded = false;  // the plan has run once
-  };
   // The answer for this shape; the library is asked only once. Requires cudnn.
   SegmentAnswer& segment_plan(const SegmentAttention& shape, int64_t scratch_bytes);
 
-  // For planning: whether the library has a plan. If not, prints once that Snug's own kernels are
-  // planned instead.
-  bool accepts_segments(const SegmentAttention& shape, int64_t scratch_bytes);
-
   // The channel of this stream, which must be one of the backend's.
   program::Channel channel_of(cudaStream_t queued_on) const;
-
-  // Prints once that the library's version leaves an attention to Snug's own kernels.
-  void note_empty_segments();
 
   Device device;
   Stream stream;
@@ -65,10 +61,16 @@ struct CudaContext {
   HostWork host_work;
   CublasLt cublas_lt{device.name, device.card.multiprocessors};
   std::unique_ptr<Cudnn> cudnn;  // null: not found, or SNUG_CUDNN=off
+  // The versions of this GPU and its libraries, as logs and files of measurements have them.
+  std::string library_versions() const;
+
+  // What was found about the library's attention (attention/library_check.h): kept answers, and
+  // those for the calls of an operation, and whether each of its segments has tokens.
+  LibraryChecks library_checks;
+  std::map<std::pair<std::vector<SegmentAttention>, bool>, LibraryAnswer> checked_segments;
 
  private:
   std::map<SegmentAttention, SegmentAnswer> segment_plans_;
-  bool noted_empty_segments_ = false;
 };
 
 }  // namespace snug::backends::cuda

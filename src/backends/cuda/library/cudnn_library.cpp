@@ -3,6 +3,8 @@
 #include <cudnn_frontend.h>
 
 #include <cstdlib>
+#include <optional>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -75,16 +77,35 @@ class Description {
   }
 
   template <typename Attributes>
-  Attributes with_masks(Attributes attributes) const {
-    attributes.set_attn_scale(shape_.scale)
-        .set_padding_mask(true)
-        .set_seq_len_q(lengths_)
-        .set_seq_len_kv(lengths_);
+  Attributes with_masks(Attributes attributes) {
+    attributes.set_attn_scale(shape_.scale).set_seq_len_q(lengths_).set_seq_len_kv(lengths_);
+    if (shape_.softcap > 0.0F) return with_cap(std::move(attributes));
+    attributes.set_padding_mask(true);
     if (shape_.causal)
       attributes.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT)
           .set_diagonal_band_right_bound(0);
     // A query sees only the last `window` keys up to its own.
     if (shape_.window > 0) attributes.set_diagonal_band_left_bound(static_cast<int>(shape_.window));
+    return attributes;
+  }
+
+  // A graph that changes scores must mask them itself. What is causal needs no mask of keys behind
+  // the end of a segment, since they are behind every query of it.
+  template <typename Attributes>
+  Attributes with_cap(Attributes attributes) {
+    const auto cap = std::make_shared<Tensor_attributes>(shape_.softcap);
+    const auto form = std::make_shared<fe::graph::attn::score_modifiers::Softcap>();
+    std::optional<int64_t> window;
+    if (shape_.window > 0) window = shape_.window;
+    attributes.set_score_mod([=](std::shared_ptr<Graph> graph, TensorRef scores) {
+      return fe::graph::attn::score_modifiers::sliding_window_mask(
+          graph, form->forward(graph, std::move(scores), cap), fe::DiagonalAlignment_t::TOP_LEFT,
+          window, 0, 0, 0, nullptr, nullptr);
+    });
+    if constexpr (std::is_same_v<Attributes, fe::graph::SDPA_backward_attributes>)
+      attributes.set_score_mod_bprop([=](std::shared_ptr<Graph> graph, TensorRef scores) {
+        return form->backward(std::move(graph), std::move(scores), cap);
+      });
     return attributes;
   }
 
@@ -191,10 +212,6 @@ class Library final : public Cudnn {
   std::string version() const override {
     const size_t version = fe::detail::get_backend_version();
     return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
-  }
-
-  int64_t version_number() const override {
-    return static_cast<int64_t>(fe::detail::get_backend_version());
   }
 
   std::unique_ptr<SegmentPlan> plan(const SegmentAttention& shape) override {

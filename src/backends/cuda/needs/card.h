@@ -26,7 +26,8 @@ struct Card {
   int64_t shared_bytes = 0;  // the most that a block can have
   int64_t product_workspace_bytes = kProductWorkspaceBytes;
   bool cudnn = true;  // cuDNN is available; assumed for a GPU that is not present
-  bool cudnn_takes_empty_segments = true;  // assumed likewise; older versions may not
+  // The GPU is here: cuDNN itself is asked what it takes, and not its documentation.
+  bool asks_cudnn = false;
 
   // How many blocks with this much shared memory a multiprocessor runs at once: it has the most
   // that one block can have plus what is reserved for that block.

@@ -9,25 +9,24 @@ namespace {
 
 constexpr uint32_t kThreads = 128;
 
-// An unused segment begins where the previous one ended, since cuDNN needs ascending positions.
+// The bucket's segments, in the order of the row, then unused entries, which begin where the last
+// of them ended, since cuDNN needs ascending positions.
 __global__ void segment_tables(SegmentTablesRun run) {
-  for (int64_t s = threadIdx.x; s <= run.segments; s += blockDim.x) {
-    const bool is_end = s == run.segments;
-    const int32_t begin = is_end ? 0 : run.bounds[2 * s];
-    const int32_t length = is_end ? 0 : run.bounds[2 * s + 1] - begin;
-    int64_t first = begin;
-    if (is_end) {
-      first = run.tokens;
-    } else if (length <= 0) {
-      first = 0;
-      for (int64_t before = 0; before < s; ++before) {
-        const int32_t end = run.bounds[2 * before + 1];
-        if (end > run.bounds[2 * before] && end > first) first = end;
-      }
+  for (int64_t entry = threadIdx.x; entry <= run.entries; entry += blockDim.x) {
+    int64_t first = entry == run.entries ? run.tokens : 0;
+    int32_t length = 0;
+    int64_t before = 0;
+    for (int64_t s = 0; s < run.segments && entry < run.entries && length == 0; ++s) {
+      const int32_t begin = run.bounds[2 * s];
+      const int32_t tokens = run.bounds[2 * s + 1] - begin;
+      if (tokens <= run.above || tokens > run.longest) continue;
+      const bool is_this = before++ == entry;
+      if (is_this) length = tokens;
+      first = is_this ? begin : begin + tokens;
     }
-    if (!is_end) run.lengths[s] = length > 0 ? length : 0;
+    if (entry < run.entries) run.lengths[entry] = length;
     for (int32_t t = 0; t < run.tables; ++t)
-      run.begins[t * segment_table_entries(run.segments) + s] = first * run.strides[t];
+      run.begins[t * segment_table_entries(run.entries) + entry] = first * run.strides[t];
   }
 }
 

@@ -11,13 +11,18 @@
 
 namespace snug::backends::cuda {
 
+// Of the segments with more than `above` tokens and at most `longest`, of which there are at most
+// `entries`.
 struct SegmentTablesRun {
   const int32_t* bounds = nullptr;  // (segments, 2), ascending; unused ones are empty
   int64_t segments = 0;
+  int64_t above = 0;
+  int64_t longest = 0;
+  int64_t entries = 0;
   int64_t tokens = 0;
   int32_t tables = 0;
   int64_t strides[kSegmentTables]{};  // elements per token, for each table
-  int32_t* lengths = nullptr;         // (segments)
+  int32_t* lengths = nullptr;         // (entries)
   int64_t* begins = nullptr;          // (tables, segment_table_entries)
 };
 void write_segment_tables(const SegmentTablesRun& run, cudaStream_t stream);
