@@ -68,8 +68,8 @@ COUNTED = (
     Counted("dequantize_kernelILi8E", r"STG\.E\.128", 4, 32),
     Counted("few_rows_kernelILi8E", r"FFMA", 8, 8, loop=True),
     Counted("few_rows_nf4_kernelILi8E", r"FFMA", 8, 8, loop=True),
-    Counted("few_rows_matrix_kernelINS1_11NarrowBatch", r"HMMA", 8, 64, loop=True),
-    Counted("few_rows_matrix_kernelINS1_8Nf4Batch", r"HMMA", 16, 128, loop=True),
+    Counted("few_rows_matrix_kernelINS1_10NarrowStep", r"HMMA", 2, 16, loop=True),
+    Counted("few_rows_matrix_kernelINS1_7Nf4Step", r"HMMA", 8, 64, loop=True),
 )
 
 

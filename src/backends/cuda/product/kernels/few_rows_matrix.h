@@ -1,9 +1,9 @@
 // Products of a few rows of 16-bit elements with weights (out, in) on the tensor cores, for
 // decoding. A tile is 16 outputs of all rows: the warps of a block share the inputs and read each
-// weight once, 16 bytes per lane, with eight (NF4: four) such reads in flight; the warps' sums are
-// added in order. A block computes one tile after another and reads the next tile's weights while
-// it finishes one. The bits depend only on shapes, so a product has the same bits alone and in a
-// shared launch.
+// weight once; the warps' sums are added in order. A multiprocessor has one block, which computes
+// one tile after another and copies the weights of the next steps and tiles meanwhile
+// (few_rows_ring.h). It begins to copy before the kernels ahead of it have ended. The bits depend
+// only on shapes, so a product has the same bits alone and in a shared launch.
 #pragma once
 
 #include <cuda_runtime_api.h>

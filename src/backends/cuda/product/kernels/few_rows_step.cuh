@@ -1,17 +1,18 @@
-// The part of a weight that a lane has in flight (few_rows_matrix.cu), and its products: a batch of
-// steps, each of two reads of 16 bytes. As soon as a step is multiplied, its registers are read
-// into again, so that reads never pause. The order of inputs within a tensor core product is
-// arbitrary as long as both factors have the same, so each lane takes adjacent inputs.
+// A step of a warp in few_rows_matrix.cu: what its lanes copy ahead to shared memory, 16 bytes of
+// each of two outputs, and the products with it. The order of inputs within a tensor core product
+// is arbitrary as long as both factors have the same, so each lane takes adjacent inputs. A lane
+// reads only what it copied itself, so no barrier is needed.
 #pragma once
 
 #include "backends/cuda/kernels/element.cuh"
 #include "backends/cuda/kernels/warp_matrix.cuh"
 #include "backends/cuda/product/kernels/few_rows_matrix.h"
+#include "backends/cuda/product/kernels/few_rows_ring.h"
 #include "backends/cuda/product/kernels/nf4.cuh"
+#include "backends/cuda/product/kernels/weight_copy.cuh"
 
 namespace snug::backends::cuda {
 
-inline constexpr uint32_t kBatchWarps = 8;  // the warps in a block
 // A lane's part of the sums: outputs g and g + 8, for two rows each (warp_matrix.cuh).
 using LaneSums = float[4];
 
@@ -35,7 +36,7 @@ class SharedInputs {
       : apart_(row < rows ? 1 : 0),
         at_(shared + (row < rows ? row : rows) * few_rows_stride(columns) + apart_ * column) {}
 
-  // Reads eight of the lane's inputs, at `offset` from its first one, of a batch that begins at
+  // Reads eight of the lane's inputs, at `offset` from its first one, of a step that begins at
   // `first`.
   __device__ Vector16 read(int32_t first, int32_t offset, int32_t) const {
     return load_vector(at_ + first * apart_ + offset);
@@ -65,14 +66,18 @@ class GlobalInputs {
   bool is_there_;
 };
 
+// The 16 bytes of output g or, if `i` is 1, g + 8, in a warp's stage of the ring.
+__device__ inline uint32_t* stage_vector(uint32_t* stage, int i) {
+  return stage + (i * kLanes + static_cast<int>(threadIdx.x % kLanes)) * 4;
+}
+
 // In a step a lane has eight inputs of each of its two outputs, and those of row g of x.
 template <typename Format>
-class NarrowBatch {
+class NarrowStep {
  public:
   using Weight = NarrowWeight;
   using InputFormat = Format;
-  static constexpr int32_t kStepColumns = 32;
-  static constexpr int kSteps = 4;
+  static constexpr int32_t kColumns = 32;
 
   // The addresses of a lane's rows.
   struct Rows {
@@ -88,32 +93,30 @@ class NarrowBatch {
   __device__ static int lane_row() { return lane_group(); }
   __device__ static int32_t lane_column() { return lane_place() * kVectorElements; }
 
-  __device__ void load(const Rows& rows, const NarrowWeight&, int step, int32_t first,
-                       int32_t end) {
+  // Begins to copy the step at column `first`, with zeros from column `end` on.
+  __device__ static void copy(const Rows& rows, const NarrowWeight&, int32_t first, int32_t end,
+                              uint32_t* stage) {
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      weight_[step][i] = {};
-      if (first + step * kStepColumns + lane_column() < end)
-        weight_[step][i] = load_passing_vector(rows.at[i] + first + step * kStepColumns);
-    }
+    for (int i = 0; i < 2; ++i)
+      begin_weight_copy(stage_vector(stage, i), rows.at[i] + first, first + lane_column() >= end);
   }
 
   template <typename Inputs>
-  __device__ void multiply(const NarrowWeight&, const Inputs& x, const uint32_t*, int step,
-                           int32_t first, int32_t end, LaneSums& sums) const {
-    const Vector16 inputs = x.read(first, step * kStepColumns, end);
+  __device__ static void multiply(const Rows&, const NarrowWeight&, const Inputs& x,
+                                  const uint32_t*, uint32_t* stage, int32_t first, int32_t end,
+                                  LaneSums& sums) {
+    const Vector16 inputs = x.read(first, 0, end);
+    const Vector16 weight[2] = {load_vector(stage_vector(stage, 0)),
+                                load_vector(stage_vector(stage, 1))};
 #pragma unroll
     for (int word = 0; word < 4; word += 2) {
-      const uint32_t a[4] = {weight_[step][0].word[word], weight_[step][1].word[word],
-                             weight_[step][0].word[word + 1], weight_[step][1].word[word + 1]};
+      const uint32_t a[4] = {weight[0].word[word], weight[1].word[word], weight[0].word[word + 1],
+                             weight[1].word[word + 1]};
       multiply_add(Format(), sums, a, inputs.word[word], inputs.word[word + 1]);
     }
   }
 
   __device__ static void finish(LaneSums&) {}
-
- private:
-  Vector16 weight_[kSteps][2];
 };
 
 // The two values of each byte of codes, as a pair in the format of x; the table has one copy per
@@ -135,54 +138,32 @@ __device__ void share_pairs(const Nf4Values& values, uint32_t* table) {
   }
 }
 
-// The scale of a block of 64: itself, or its nested code with the parameters to decode it.
-template <bool kNested>
-class Scale {
- public:
-  __device__ void load(const Nf4Weight& from, uint32_t block) {
-    if constexpr (kNested) {
-      code_ = from.absmax_codes[block];
-      value_ = from.nested_absmax[block / 256];
-    } else {
-      value_ = from.absmax[block];
-    }
-  }
-  // Two roundings, as the format defines it.
-  __device__ float get(const Nf4Weight& from) const {
-    if constexpr (!kNested) return value_;
-    return __fadd_rn(__fmul_rn(from.nested_map[code_], value_), *from.nested_offset);
-  }
-
- private:
-  float value_ = 0.0F;
-  uint32_t code_ = 0;
-};
-
 // In a step a lane has 32 inputs of each of its two outputs: those of lane places 0 and 1 are in
 // one block of 64, those of 2 and 3 in the next. The sums for the two blocks are kept apart, since
 // their scales differ: columns 0 to 3 of the product are the rows of x with zeros for the second
-// block, columns 4 to 7 the same rows with zeros for the first.
+// block, columns 4 to 7 the same rows with zeros for the first. The 32 scales of a step are copied
+// and decoded by a lane each: that of output lane % 16 and block lane / 16.
 template <typename Format, bool kNested>
-class Nf4Batch {
+class Nf4Step {
  public:
   using Weight = Nf4Weight;
   using InputFormat = Format;
-  static constexpr int32_t kStepColumns = 128;
-  static constexpr int kSteps = 2;  // with more, three blocks no longer fit in the registers
+  static constexpr int32_t kColumns = 128;
 
-  // The beginnings of a lane's rows: their codes, and the number of their first block of 64.
+  // The beginnings of a lane's rows of codes, and the block whose scale the lane has.
   struct Rows {
     const uint8_t* codes[2];
-    uint32_t block[2];
+    uint32_t scale;
 
     __device__ Rows(const Nf4Weight& weight, int64_t first_output, int64_t outputs,
                     int64_t columns) {
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const int64_t element = row_of_lane(first_output, outputs, i) * columns + lane_column();
-        codes[i] = weight.codes + element / 2;
-        block[i] = static_cast<uint32_t>(element / 64);
-      }
+      for (int i = 0; i < 2; ++i)
+        codes[i] =
+            weight.codes + (row_of_lane(first_output, outputs, i) * columns + lane_column()) / 2;
+      const int64_t output = first_output + threadIdx.x % kFewRowsOutputs;
+      const int64_t row = output < outputs ? output : outputs - 1;
+      scale = static_cast<uint32_t>(row * columns / 64) + scale_block();
     }
   };
 
@@ -194,36 +175,47 @@ class Nf4Batch {
   }
   __device__ static int32_t lane_column() { return lane_place() * kLaneColumns; }
 
-  __device__ void load(const Rows& rows, const Nf4Weight& weight, int step, int32_t first,
-                       int32_t end) {
+  __device__ static void copy(const Rows& rows, const Nf4Weight& weight, int32_t first, int32_t end,
+                              uint32_t* stage) {
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      codes_[step][i] = {};
-      scales_[step][i] = {};
-      if (first + step * kStepColumns + lane_column() >= end) continue;
-      codes_[step][i] = load_passing_vector(rows.codes[i] + first / 2 + step * kStepColumns / 2);
-      scales_[step][i].load(
-          weight, rows.block[i] + static_cast<uint32_t>(first / 64 + step * kStepColumns / 64));
+    for (int i = 0; i < 2; ++i)
+      begin_weight_copy(stage_vector(stage, i), rows.codes[i] + first / 2,
+                        first + lane_column() >= end);
+    const uint32_t block = rows.scale + static_cast<uint32_t>(first / 64);
+    const bool is_beyond = first + static_cast<int32_t>(scale_block()) * 64 >= end;
+    if constexpr (kNested) {
+      // The word with the code: bytes cannot be copied one by one. Its other bytes may lie beyond
+      // the tensor, but never beyond the arena.
+      const auto* code = reinterpret_cast<const uint32_t*>(
+          reinterpret_cast<uintptr_t>(weight.absmax_codes + block) & ~uintptr_t{3});
+      begin_value_copy(scale_word(stage, 0), code, is_beyond);
+      begin_value_copy(scale_word(stage, 1),
+                       reinterpret_cast<const uint32_t*>(weight.nested_absmax + block / 256),
+                       is_beyond);
+    } else {
+      begin_value_copy(scale_word(stage, 0),
+                       reinterpret_cast<const uint32_t*>(weight.absmax + block), is_beyond);
     }
   }
 
   template <typename Inputs>
-  __device__ void multiply(const Nf4Weight& weight, const Inputs& x, const uint32_t* pairs,
-                           int step, int32_t first, int32_t end, LaneSums& sums) const {
+  __device__ static void multiply(const Rows& rows, const Nf4Weight& weight, const Inputs& x,
+                                  const uint32_t* pairs, uint32_t* stage, int32_t first,
+                                  int32_t end, LaneSums& sums) {
     // The lane's address of the pair for a byte of codes is `mine` + kPairBytes * byte.
     const uint32_t mine = shared_address(pairs) + threadIdx.x % kLanes * 4;
-    float scales[2];
-#pragma unroll
-    for (int i = 0; i < 2; ++i) scales[i] = scales_[step][i].get(weight);
+    const float own_scale = scale_of_lane(rows, weight, stage, first);
+    const Vector16 codes[2] = {load_vector(stage_vector(stage, 0)),
+                               load_vector(stage_vector(stage, 1))};
     LaneSums products = {};
 #pragma unroll
     for (int word = 0; word < 4; ++word) {
-      const Vector16 inputs = x.read(first, step * kStepColumns + word * kVectorElements, end);
+      const Vector16 inputs = x.read(first, word * kVectorElements, end);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const auto pair = [&](int i, int byte) {
           return load_shared_word(
-              __dp4a(codes_[step][i].word[word], kPairBytes << (16 * half + 8 * byte), mine));
+              __dp4a(codes[i].word[word], kPairBytes << (16 * half + 8 * byte), mine));
         };
         const uint32_t a[4] = {pair(0, 0), pair(1, 0), pair(0, 1), pair(1, 1)};
         multiply_add(Format(), products, a, inputs.word[2 * half], inputs.word[2 * half + 1]);
@@ -231,21 +223,37 @@ class Nf4Batch {
     }
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      sums[2 * i] += scales[i] * products[2 * i];
-      sums[2 * i + 1] += scales[i] * products[2 * i + 1];
+      const float scale =
+          __shfl_sync(kWholeWarp, own_scale, lane_group() + 8 * i + lane_place() / 2 * 16);
+      sums[2 * i] += scale * products[2 * i];
+      sums[2 * i + 1] += scale * products[2 * i + 1];
     }
   }
 
   // Adds the sums of the two blocks.
   __device__ static void finish(LaneSums& sums) {
-    for (float& sum : sums) sum += __shfl_xor_sync(0xffffffffU, sum, 2);
+    for (float& sum : sums) sum += __shfl_xor_sync(kWholeWarp, sum, 2);
   }
 
  private:
   static constexpr int32_t kLaneColumns = 32;
 
-  Vector16 codes_[kSteps][2];
-  Scale<kNested> scales_[kSteps][2];
+  __device__ static uint32_t scale_block() { return threadIdx.x % kLanes / kFewRowsOutputs; }
+  __device__ static uint32_t* scale_word(uint32_t* stage, int i) {
+    return stage + kFewRowsStageWords + i * kLanes + threadIdx.x % kLanes;
+  }
+
+  __device__ static float scale_of_lane(const Rows& rows, const Nf4Weight& weight, uint32_t* stage,
+                                        int32_t first) {
+    const uint32_t word = *scale_word(stage, 0);
+    if constexpr (!kNested) return __uint_as_float(word);
+    const uint32_t block = rows.scale + static_cast<uint32_t>(first / 64);
+    const auto byte = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(weight.absmax_codes) & 3U);
+    const uint32_t code = word >> ((block + byte) % 4 * 8) & 0xffU;
+    // Two roundings, as the format defines it.
+    return __fadd_rn(__fmul_rn(weight.nested_map[code], __uint_as_float(*scale_word(stage, 1))),
+                     *weight.nested_offset);
+  }
 };
 
 }  // namespace snug::backends::cuda
