@@ -65,7 +65,7 @@ TEST(FewRows, are_kept_where_the_card_has_room) {
   EXPECT_TRUE(keeps_few_rows(3, 10240, true, 163 << 10));
   EXPECT_FALSE(keeps_few_rows(4, 10240, false, 227 << 10));
   for (const HardwareRow& row : hardware_table())
-    for (int64_t rows = 1; rows <= kFewRows; ++rows)
+    for (int64_t rows = 1; rows <= kMostFewRows; ++rows)
       for (int64_t columns = 64; columns <= 65536; columns += 64)
         for (const bool has_codes : {false, true}) {
           const Card card = card_of(row);

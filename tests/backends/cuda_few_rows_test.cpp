@@ -9,6 +9,7 @@
 #include "backends/cuda/cuda_backend.h"
 #include "backends/cuda/device/hardware_table.h"
 #include "backends/cuda/product/kernels/few_rows_matrix.h"
+#include "backends/cuda/product/kernels/few_rows_ring.h"
 #include "base/dtype.h"
 #include "comparison.h"
 #include "device_record.h"
@@ -99,6 +100,67 @@ cuda::Card card_with(int64_t shared_bytes) {
   return {.compute_capability = 90, .multiprocessors = 2, .shared_bytes = shared_bytes};
 }
 
+// A weight's products with up to 16 rows: y, row after row.
+template <typename Weight>
+std::vector<float> products(const Weight& weight, const std::vector<uint16_t>& x, int64_t rows,
+                            int64_t columns, int64_t shared_bytes) {
+  std::vector<float> y(static_cast<size_t>(rows * kOutputs));
+  cuda::FewRowsLaunch<Weight> launch;
+  launch.rows = rows;
+  launch.columns = columns;
+  launch.x = {const_cast<uint16_t*>(x.data()), columns, cuda::ElementFormat::bf16};
+  launch.add({.weight = weight,
+              .addend = {},
+              .y = {y.data(), kOutputs, cuda::ElementFormat::f32},
+              .outputs = kOutputs},
+             true);
+  cuda::multiply_few_rows(launch, card_with(shared_bytes), nullptr);
+  return y;
+}
+
+// A row has the same bits alone and among others, so that an answer does not depend on which others
+// are made beside it.
+template <typename Weight>
+void expect_rows_alike(const Weight& weight, int64_t columns) {
+  Random random(test_seed());
+  std::vector<uint16_t> x;
+  for (const double value : normal(random, cuda::kMostFewRows * columns))
+    x.push_back(bits_of(static_cast<float>(value)));
+  const int64_t most = cuda::kMostFewRows;
+  std::vector<std::vector<float>> alone;
+  for (int64_t row = 0; row < most; ++row)
+    alone.push_back(products(weight, {x.begin() + row * columns, x.begin() + (row + 1) * columns},
+                             1, columns, int64_t{99} << 10));
+  for (const int64_t shared_bytes : {int64_t{99} << 10, int64_t{227} << 10})
+    for (const int64_t rows : {2, 4, 5, 8, 9, 16}) {
+      const std::vector<float> all = products(weight, x, rows, columns, shared_bytes);
+      for (int64_t row = 0; row < rows; ++row) {
+        const std::vector<float>& own = alone[static_cast<size_t>(row)];
+        ASSERT_TRUE(std::equal(own.begin(), own.end(), all.begin() + row * kOutputs))
+            << row << " of " << rows << ", SNUG_TEST_SEED=" << test_seed();
+      }
+    }
+}
+
+TEST(FewRows, are_alike_alone_and_among_others) {
+  for (const int64_t columns : {72, 2048}) {  // a block of 99 KiB keeps 16 rows of the first alone
+    Random random(test_seed() + 1);
+    std::vector<uint16_t> weight;
+    for (const double value : normal(random, kOutputs * columns))
+      weight.push_back(bits_of(static_cast<float>(value)));
+    expect_rows_alike(cuda::NarrowWeight{weight.data(), columns}, columns);
+  }
+  constexpr int64_t kColumns = 1088;
+  Random random(test_seed() + 2);
+  std::vector<uint8_t> codes;
+  for (const double value : integers(random, kOutputs * kColumns / 2, 0, 255))
+    codes.push_back(static_cast<uint8_t>(value));
+  std::vector<float> absmax;
+  for (const double value : normal(random, kOutputs * kColumns / 64))
+    absmax.push_back(static_cast<float>(value));
+  expect_rows_alike(cuda::Nf4Weight{.codes = codes.data(), .absmax = absmax.data()}, kColumns);
+}
+
 // A block copies ahead what it multiplies, and nothing beyond.
 TEST(FewRows, read_no_weights_beyond_the_last) {
   constexpr int64_t kColumns = 328;  // the last step is a quarter of one
@@ -108,8 +170,7 @@ TEST(FewRows, read_no_weights_beyond_the_last) {
   const auto w_at = [](int64_t i) { return static_cast<float>(i % 7 - 3); };
   const auto x_at = [](int64_t i) { return static_cast<float>(i % 5 - 2); };
   for (int64_t i = 0; i < kOutputs * kColumns; ++i) weight[i] = bits_of(w_at(i));
-  for (int64_t i = 0; i < kRows * kColumns; ++i)
-    x[static_cast<size_t>(i)] = bits_of(x_at(i));
+  for (int64_t i = 0; i < kRows * kColumns; ++i) x[static_cast<size_t>(i)] = bits_of(x_at(i));
   for (const int64_t shared_bytes : {int64_t{99} << 10, int64_t{227} << 10}) {
     std::vector<float> y(kRows * kOutputs, -1.0F);
     cuda::FewRowsLaunch<cuda::NarrowWeight> launch;

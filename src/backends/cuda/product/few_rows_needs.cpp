@@ -239,6 +239,10 @@ ProductAlgorithm few_rows_nf4_algorithm(const Tensor& x, const Tensor& codes) {
              : ProductAlgorithm::few_rows;
 }
 
+bool are_few_rows(int64_t rows, ProductAlgorithm algorithm) {
+  return rows <= (algorithm == ProductAlgorithm::few_rows_tensor_cores ? kMostFewRows : kFewRows);
+}
+
 size_t few_rows_together(const Program& program, size_t first) {
   return std::max<size_t>(Finder(program, first).find(), 1);
 }

@@ -11,17 +11,26 @@ namespace {
 constexpr int kWarps = kFewRowsWarps;
 constexpr int kThreads = kWarps * kLanes;
 // Blocks per multiprocessor for which the registers must suffice: one of this kernel, and one of
-// the next.
-constexpr int kBlocks = 2;
+// the next. The sums of 16 rows take the registers of both.
+template <int kRows>
+inline constexpr int kBlocks = kRows <= 8 ? 2 : 1;
 
 // The block's sums by warp, for one part.
-using WarpSums = float[kWarps][kFewRows][kFewRowsOutputs];
-// Two tiles alternate: the sums of one are added up while those of the next are computed. A tile
-// has one part, or two that are gated.
-using TileSums = WarpSums[2][2];
+template <int kRows>
+using WarpSums = float[kWarps][kRows][kFewRowsOutputs];
+// Of up to kFewRows two tiles alternate: the sums of one are added up while those of the next are
+// computed. A tile has one part, or two that are gated.
+template <int kRows>
+inline constexpr int kTurns = kRows <= kFewRows ? 2 : 1;
+template <int kRows>
+using TileSums = WarpSums<kRows>[kTurns<kRows>][2];
 // A norm's partial sums: one float per warp of a block of rms_norm.
 using NormSums = float[kMaxRowThreads / kLanes];
-static_assert(sizeof(TileSums) + sizeof(NormSums) == kFewRowsDeclaredBytes);
+static_assert(sizeof(TileSums<kFewRows>) + sizeof(NormSums) == kFewRowsDeclaredBytes);
+static_assert(sizeof(TileSums<8>) == sizeof(TileSums<kFewRows>));
+static_assert(sizeof(TileSums<kMostFewRows>) == few_rows_sum_bytes(kMostFewRows));
+// A thread finishes one output of a tile.
+static_assert(kMostFewRows * kFewRowsOutputs <= kThreads);
 
 // The inputs of a warp: consecutive whole steps, distributed as evenly as possible.
 struct Share {
@@ -180,31 +189,37 @@ class Ring {
 };
 
 // Computes a warp's sums for a tile.
-template <typename Step, int kStages, typename Inputs>
+template <int kRows, typename Step, int kStages, typename Inputs, int kGroups>
 __device__ void multiply_tile(const FewRowsLaunch<typename Step::Weight>& run, const Tile& tile,
-                              const Inputs& x, const uint32_t* pairs, const Share& share,
-                              Ring<Step, kStages>& ring, WarpSums& warp_sums) {
+                              const Inputs (&x)[kGroups], const uint32_t* pairs, const Share& share,
+                              Ring<Step, kStages>& ring, WarpSums<kRows>& warp_sums) {
   const auto rows = Ring<Step, kStages>::rows_of(run, tile);
-  LaneSums sums = {};
+  LaneSums sums[kGroups] = {};
   for (int32_t first = share.begin; first < share.end; first += Step::kColumns) {
     Step::multiply(rows, run.parts[tile.part].weight, x, pairs, ring.wait(), first, share.end,
                    sums);
     ring.refill(run, share);
   }
-  Step::finish(sums);
-  const int row = 2 * lane_place();
-  if (row >= kFewRows) return;
+#pragma unroll
+  for (int group = 0; group < kGroups; ++group) Step::finish(sums[group]);
+  const int place = 2 * lane_place();
+  if (place >= Step::kGroupRows || place >= kRows) return;
   auto& mine = warp_sums[threadIdx.x / kLanes];
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    mine[row][lane_group() + 8 * i] = sums[2 * i];
-    mine[row + 1][lane_group() + 8 * i] = sums[2 * i + 1];
+  for (int group = 0; group < kGroups; ++group) {
+    const int row = group * Step::kGroupRows + place;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      mine[row][lane_group() + 8 * i] = sums[group][2 * i];
+      mine[row + 1][lane_group() + 8 * i] = sums[group][2 * i + 1];
+    }
   }
 }
 
 // Adds up the warps' sums for an output and stores it; returns the value as stored.
-template <typename Weight>
-__device__ float finish_output(const FewRowsPart<Weight>& part, const WarpSums& sums, int64_t row,
+template <typename Weight, int kRows>
+__device__ float finish_output(const FewRowsPart<Weight>& part,
+                               const float (&sums)[kWarps][kRows][kFewRowsOutputs], int64_t row,
                                int64_t output) {
   float sum = 0.0F;
   for (int warp = 0; warp < kWarps; ++warp) sum += sums[warp][row][output % kFewRowsOutputs];
@@ -216,9 +231,9 @@ __device__ float finish_output(const FewRowsPart<Weight>& part, const WarpSums& 
 
 // Finishes a thread's output of a tile, after its last part; where parts are gated, it combines
 // both.
-template <typename Weight>
+template <typename Weight, int kRows>
 __device__ void finish_tile(const FewRowsLaunch<Weight>& run, const Tile& tile,
-                            const WarpSums (&sums)[2]) {
+                            const float (&sums)[2][kWarps][kRows][kFewRowsOutputs]) {
   const bool is_gated = run.gated.data != nullptr;
   const FewRowsPart<Weight>* part = run.parts + (is_gated ? 0 : tile.part);
   const int64_t row = threadIdx.x / kFewRowsOutputs;
@@ -230,40 +245,56 @@ __device__ void finish_tile(const FewRowsLaunch<Weight>& run, const Tile& tile,
   store_one(run.gated, row * run.gated.stride + output, silu_mul_of(y, up));
 }
 
+// Sums in declared shared memory where they fit, else in `dynamic`.
+template <int kRows>
+__device__ TileSums<kRows>& tile_sums(float* dynamic) {
+  if constexpr (few_rows_sum_bytes(kRows) > 0) {
+    return *reinterpret_cast<TileSums<kRows>*>(dynamic);
+  } else {
+    __shared__ TileSums<kRows> sums;
+    return sums;
+  }
+}
+
 // Computes the block's tiles: every gridDim.x-th.
-template <typename Step, int kStages, typename Inputs>
-__device__ void multiply_tiles(const FewRowsLaunch<typename Step::Weight>& run, const Inputs& x,
-                               const uint32_t* pairs, const Share& share,
-                               Ring<Step, kStages>& ring) {
-  __shared__ TileSums sums;
+template <int kRows, typename Step, int kStages, typename Inputs, int kGroups>
+__device__ void multiply_tiles(const FewRowsLaunch<typename Step::Weight>& run,
+                               const Inputs (&x)[kGroups], const uint32_t* pairs,
+                               const Share& share, Ring<Step, kStages>& ring,
+                               TileSums<kRows>& sums) {
   const bool is_gated = run.gated.data != nullptr;
   int turn = 0;
   for (Tile tile(run, blockIdx.x); run.tiles > tile.index; tile = tile.next(run)) {
     const int side = is_gated ? tile.part : 0;
-    multiply_tile(run, tile, x, pairs, share, ring, sums[turn][side]);
+    multiply_tile<kRows>(run, tile, x, pairs, share, ring, sums[turn][side]);
     if (is_gated && side == 0) continue;
     __syncthreads();
     finish_tile(run, tile, sums[turn]);
-    turn = 1 - turn;
+    if constexpr (kTurns<kRows> == 1)
+      __syncthreads();
+    else
+      turn = 1 - turn;
   }
 }
 
 // kKeepsX: x is first copied to shared memory, while the first weights arrive.
-template <typename Step, bool kKeepsX, bool kDeep>
-__global__ void __launch_bounds__(kThreads, kBlocks)
+template <typename Step, int kRows, bool kKeepsX, bool kDeep>
+__global__ void __launch_bounds__(kThreads, kBlocks<kRows>)
     few_rows_matrix_kernel(const __grid_constant__ FewRowsLaunch<typename Step::Weight> run,
                            const __grid_constant__ Nf4Values values) {
   constexpr bool kCodes = std::is_same_v<typename Step::Weight, Nf4Weight>;
   constexpr int kStages = few_rows_stages(kCodes, kDeep);
-  constexpr int64_t kRingBytes = few_rows_ring_bytes(kCodes, kDeep);
+  constexpr int kGroups = kRows < Step::kGroupRows ? 1 : kRows / Step::kGroupRows;
+  constexpr int64_t kTableAt = few_rows_ring_bytes(kCodes, kDeep);
+  constexpr int64_t kSumsAt = kTableAt + (kCodes ? kFewRowsTableBytes : 0);
+  constexpr int64_t kInputsAt = kSumsAt + few_rows_sum_bytes(kRows);
   __shared__ NormSums partial;
   let_next_kernel_begin();
   // An earlier kernel in flight may be writing the weight (dequantize_nf4).
   if (!run.weights_are_constant) wait_for_kernels_before();
-  auto* const pairs = shared_memory<uint32_t>() + kRingBytes / int64_t{sizeof(uint32_t)};
-  auto* const shared_x =
-      shared_memory<uint16_t>() +
-      (kRingBytes + (kCodes ? kFewRowsTableBytes : 0)) / int64_t{sizeof(uint16_t)};
+  auto* const memory = shared_memory<char>();
+  auto* const pairs = reinterpret_cast<uint32_t*>(memory + kTableAt);
+  auto* const shared_x = reinterpret_cast<uint16_t*>(memory + kInputsAt);
   const Share share(static_cast<int32_t>(run.columns), Step::kColumns);
   Ring<Step, kStages> ring(run, share, shared_memory<uint32_t>());
   if constexpr (kCodes) share_pairs<typename Step::InputFormat>(values, pairs);
@@ -278,19 +309,23 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   }
   if constexpr (kKeepsX || kCodes) __syncthreads();
   const auto rows = static_cast<int>(run.rows);
-  if constexpr (kKeepsX) {
-    const SharedInputs x(shared_x, run.columns, rows, Step::lane_row(), Step::lane_column());
-    multiply_tiles(run, x, pairs, share, ring);
-  } else {
-    const GlobalInputs x(run.x, rows, Step::lane_row(), Step::lane_column());
-    multiply_tiles(run, x, pairs, share, ring);
+  using Inputs = std::conditional_t<kKeepsX, SharedInputs, GlobalInputs>;
+  Inputs x[kGroups];
+#pragma unroll
+  for (int group = 0; group < kGroups; ++group) {
+    const int row = Step::lane_row(group, rows);
+    if constexpr (kKeepsX)
+      x[group] = SharedInputs(shared_x, run.columns, rows, row, Step::lane_column());
+    else
+      x[group] = GlobalInputs(run.x, rows, row, Step::lane_column());
   }
+  auto& sums = tile_sums<kRows>(reinterpret_cast<float*>(memory + kSumsAt));
+  multiply_tiles<kRows>(run, x, pairs, share, ring, sums);
 }
 
-template <typename Step>
-void launch_few_rows(const FewRowsLaunch<typename Step::Weight>& run, const Card& card,
-                     cudaStream_t stream) {
-  if (run.tiles == 0 || run.rows == 0) return;
+template <typename Step, int kRows>
+void launch_rows(const FewRowsLaunch<typename Step::Weight>& run, const Card& card,
+                 cudaStream_t stream) {
   constexpr bool kCodes = std::is_same_v<typename Step::Weight, Nf4Weight>;
   const FewRowsBlock block = few_rows_block(run.rows, run.columns, kCodes, card);
   LaunchShape shape;
@@ -301,11 +336,28 @@ void launch_few_rows(const FewRowsLaunch<typename Step::Weight>& run, const Card
   shape.grid.x = run.tiles < multiprocessors ? run.tiles : multiprocessors;
   shape.block.x = kThreads;
   shape.begins_early = true;
-  const auto kernel = block.keeps_x   ? block.is_deep ? few_rows_matrix_kernel<Step, true, true>
-                                                      : few_rows_matrix_kernel<Step, true, false>
-                        : block.is_deep ? few_rows_matrix_kernel<Step, false, true>
-                                      : few_rows_matrix_kernel<Step, false, false>;
+  auto kernel = block.keeps_x ? few_rows_matrix_kernel<Step, kRows, true, false>
+                              : few_rows_matrix_kernel<Step, kRows, false, false>;
+  if constexpr (kRows <= kFewRows) {
+    if (block.is_deep)
+      kernel = block.keeps_x ? few_rows_matrix_kernel<Step, kRows, true, true>
+                             : few_rows_matrix_kernel<Step, kRows, false, true>;
+  }
   launch(kernel, shape, stream, run, nf4_values());
+}
+
+template <typename Step>
+void launch_few_rows(const FewRowsLaunch<typename Step::Weight>& run, const Card& card,
+                     cudaStream_t stream) {
+  if (run.tiles == 0 || run.rows == 0) return;
+  switch (few_rows_room(run.rows)) {
+    case kFewRows:
+      return launch_rows<Step, kFewRows>(run, card, stream);
+    case 8:
+      return launch_rows<Step, 8>(run, card, stream);
+    default:
+      return launch_rows<Step, kMostFewRows>(run, card, stream);
+  }
 }
 
 template <typename Format>

@@ -30,6 +30,7 @@ __device__ inline int64_t row_of_lane(int64_t first_output, int64_t outputs, int
 // x, or zeros. Here rows of x are in shared memory, with zeros after each and after all rows.
 class SharedInputs {
  public:
+  SharedInputs() = default;
   // `row` is at least `rows` where the lane has zeros.
   __device__ SharedInputs(const uint16_t* shared, int64_t columns, int rows, int row,
                           int32_t column)
@@ -43,13 +44,14 @@ class SharedInputs {
   }
 
  private:
-  int32_t apart_;
-  const uint16_t* at_;
+  int32_t apart_ = 0;
+  const uint16_t* at_ = nullptr;
 };
 
 // Reads rows of x in place.
 class GlobalInputs {
  public:
+  GlobalInputs() = default;
   __device__ GlobalInputs(const DeviceRows& x, int rows, int row, int32_t column)
       : at_(static_cast<const uint16_t*>(x.data) + row * x.stride + column),
         column_(column),
@@ -61,9 +63,9 @@ class GlobalInputs {
   }
 
  private:
-  const uint16_t* at_;
-  int32_t column_;
-  bool is_there_;
+  const uint16_t* at_ = nullptr;
+  int32_t column_ = 0;
+  bool is_there_ = false;
 };
 
 // The 16 bytes of output g or, if `i` is 1, g + 8, in a warp's stage of the ring.
@@ -71,13 +73,15 @@ __device__ inline uint32_t* stage_vector(uint32_t* stage, int i) {
   return stage + (i * kLanes + static_cast<int>(threadIdx.x % kLanes)) * 4;
 }
 
-// In a step a lane has eight inputs of each of its two outputs, and those of row g of x.
+// In a step a lane has eight inputs of each of its two outputs, and those of row g of each eight
+// rows of x.
 template <typename Format>
 class NarrowStep {
  public:
   using Weight = NarrowWeight;
   using InputFormat = Format;
   static constexpr int32_t kColumns = 32;
+  static constexpr int kGroupRows = 8;
 
   // The addresses of a lane's rows.
   struct Rows {
@@ -90,7 +94,7 @@ class NarrowStep {
     }
   };
 
-  __device__ static int lane_row() { return lane_group(); }
+  __device__ static int lane_row(int group, int) { return kGroupRows * group + lane_group(); }
   __device__ static int32_t lane_column() { return lane_place() * kVectorElements; }
 
   // Begins to copy the step at column `first`, with zeros from column `end` on.
@@ -101,18 +105,23 @@ class NarrowStep {
       begin_weight_copy(stage_vector(stage, i), rows.at[i] + first, first + lane_column() >= end);
   }
 
-  template <typename Inputs>
-  __device__ static void multiply(const Rows&, const NarrowWeight&, const Inputs& x,
+  template <typename Inputs, int kGroups>
+  __device__ static void multiply(const Rows&, const NarrowWeight&, const Inputs (&x)[kGroups],
                                   const uint32_t*, uint32_t* stage, int32_t first, int32_t end,
-                                  LaneSums& sums) {
-    const Vector16 inputs = x.read(first, 0, end);
+                                  LaneSums (&sums)[kGroups]) {
+    Vector16 inputs[kGroups];
+#pragma unroll
+    for (int group = 0; group < kGroups; ++group) inputs[group] = x[group].read(first, 0, end);
     const Vector16 weight[2] = {load_vector(stage_vector(stage, 0)),
                                 load_vector(stage_vector(stage, 1))};
 #pragma unroll
     for (int word = 0; word < 4; word += 2) {
       const uint32_t a[4] = {weight[0].word[word], weight[1].word[word], weight[0].word[word + 1],
                              weight[1].word[word + 1]};
-      multiply_add(Format(), sums, a, inputs.word[word], inputs.word[word + 1]);
+#pragma unroll
+      for (int group = 0; group < kGroups; ++group)
+        multiply_add(Format(), sums[group], a, inputs[group].word[word],
+                     inputs[group].word[word + 1]);
     }
   }
 
@@ -140,7 +149,7 @@ __device__ void share_pairs(const Nf4Values& values, uint32_t* table) {
 
 // In a step a lane has 32 inputs of each of its two outputs: those of lane places 0 and 1 are in
 // one block of 64, those of 2 and 3 in the next. The sums for the two blocks are kept apart, since
-// their scales differ: columns 0 to 3 of the product are the rows of x with zeros for the second
+// their scales differ: columns 0 to 3 of the product are four rows of x with zeros for the second
 // block, columns 4 to 7 the same rows with zeros for the first. The 32 scales of a step are copied
 // and decoded by a lane each: that of output lane % 16 and block lane / 16.
 template <typename Format, bool kNested>
@@ -149,6 +158,7 @@ class Nf4Step {
   using Weight = Nf4Weight;
   using InputFormat = Format;
   static constexpr int32_t kColumns = 128;
+  static constexpr int kGroupRows = 4;
 
   // The beginnings of a lane's rows of codes, and the block whose scale the lane has.
   struct Rows {
@@ -167,11 +177,11 @@ class Nf4Step {
     }
   };
 
-  // The lane's row of x, or the zeros after all rows where the lane's inputs belong to the other
-  // block.
-  __device__ static int lane_row() {
-    const bool is_mine = (lane_group() < kFewRows) == (lane_place() < 2);
-    return is_mine ? lane_group() % kFewRows : kFewRows;
+  // The lane's row of x in a group, or the zeros after all rows where its inputs belong to the
+  // other block.
+  __device__ static int lane_row(int group, int rows) {
+    const bool is_mine = (lane_group() < kGroupRows) == (lane_place() < 2);
+    return is_mine ? kGroupRows * group + lane_group() % kGroupRows : rows;
   }
   __device__ static int32_t lane_column() { return lane_place() * kLaneColumns; }
 
@@ -198,19 +208,23 @@ class Nf4Step {
     }
   }
 
-  template <typename Inputs>
-  __device__ static void multiply(const Rows& rows, const Nf4Weight& weight, const Inputs& x,
-                                  const uint32_t* pairs, uint32_t* stage, int32_t first,
-                                  int32_t end, LaneSums& sums) {
+  template <typename Inputs, int kGroups>
+  __device__ static void multiply(const Rows& rows, const Nf4Weight& weight,
+                                  const Inputs (&x)[kGroups], const uint32_t* pairs,
+                                  uint32_t* stage, int32_t first, int32_t end,
+                                  LaneSums (&sums)[kGroups]) {
     // The lane's address of the pair for a byte of codes is `mine` + kPairBytes * byte.
     const uint32_t mine = shared_address(pairs) + threadIdx.x % kLanes * 4;
     const float own_scale = scale_of_lane(rows, weight, stage, first);
     const Vector16 codes[2] = {load_vector(stage_vector(stage, 0)),
                                load_vector(stage_vector(stage, 1))};
-    LaneSums products = {};
+    LaneSums products[kGroups] = {};
 #pragma unroll
     for (int word = 0; word < 4; ++word) {
-      const Vector16 inputs = x.read(first, word * kVectorElements, end);
+      Vector16 inputs[kGroups];
+#pragma unroll
+      for (int group = 0; group < kGroups; ++group)
+        inputs[group] = x[group].read(first, word * kVectorElements, end);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const auto pair = [&](int i, int byte) {
@@ -218,15 +232,21 @@ class Nf4Step {
               __dp4a(codes[i].word[word], kPairBytes << (16 * half + 8 * byte), mine));
         };
         const uint32_t a[4] = {pair(0, 0), pair(1, 0), pair(0, 1), pair(1, 1)};
-        multiply_add(Format(), products, a, inputs.word[2 * half], inputs.word[2 * half + 1]);
+#pragma unroll
+        for (int group = 0; group < kGroups; ++group)
+          multiply_add(Format(), products[group], a, inputs[group].word[2 * half],
+                       inputs[group].word[2 * half + 1]);
       }
     }
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const float scale =
           __shfl_sync(kWholeWarp, own_scale, lane_group() + 8 * i + lane_place() / 2 * 16);
-      sums[2 * i] += scale * products[2 * i];
-      sums[2 * i + 1] += scale * products[2 * i + 1];
+#pragma unroll
+      for (int group = 0; group < kGroups; ++group) {
+        sums[group][2 * i] += scale * products[group][2 * i];
+        sums[group][2 * i + 1] += scale * products[group][2 * i + 1];
+      }
     }
   }
 
