@@ -68,8 +68,10 @@ COUNTED = (
     Counted("dequantize_kernelILi8E", r"STG\.E\.128", 4, 32),
     Counted("few_rows_kernelILi8E", r"FFMA", 8, 8, loop=True),
     Counted("few_rows_nf4_kernelILi8E", r"FFMA", 8, 8, loop=True),
-    Counted("few_rows_matrix_kernelINS1_11NarrowBatch", r"HMMA", 8, 64, loop=True),
-    Counted("few_rows_matrix_kernelINS1_8Nf4Batch", r"HMMA", 16, 128, loop=True),
+    *(Counted(f"few_rows_matrix_kernelINS1_10NarrowStepINS1_4Bf16EEELi{rows}E", r"HMMA", products, 16, loop=True)
+      for rows, products in ((4, 2), (8, 2), (16, 4))),
+    *(Counted(f"few_rows_matrix_kernelINS1_7Nf4StepINS1_4Bf16ELb{nested}EEELi{rows}E", r"HMMA", 2 * rows, 64, loop=True)
+      for rows in (4, 8, 16) for nested in (0, 1)),
 )
 
 

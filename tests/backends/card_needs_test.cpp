@@ -6,6 +6,7 @@
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/kind_needs.h"
 #include "backends/cuda/product/few_rows_needs.h"
+#include "backends/cuda/product/kernels/few_rows_ring.h"
 #include "program/kinds/attention/attention.h"
 #include "program/text/text.h"
 
@@ -64,14 +65,30 @@ TEST(FewRows, are_kept_where_the_card_has_room) {
   EXPECT_TRUE(keeps_few_rows(3, 10240, true, 163 << 10));
   EXPECT_FALSE(keeps_few_rows(4, 10240, false, 227 << 10));
   for (const HardwareRow& row : hardware_table())
-    for (int64_t rows = 1; rows <= kFewRows; ++rows)
+    for (int64_t rows = 1; rows <= kMostFewRows; ++rows)
       for (int64_t columns = 64; columns <= 65536; columns += 64)
-        if (keeps_few_rows(rows, columns, true, card_of(row).shared_bytes)) {
-          ASSERT_LE(
-              kFewRowsTableBytes + few_rows_shared_bytes(rows, columns) + kFewRowsDeclaredBytes,
-              card_of(row).shared_bytes)
+        for (const bool has_codes : {false, true}) {
+          const Card card = card_of(row);
+          const FewRowsBlock block = few_rows_block(rows, columns, has_codes, card);
+          const int64_t bytes = block.dynamic_bytes + kFewRowsDeclaredBytes;
+          ASSERT_LE(bytes, card.shared_bytes) << row.name;
+          ASSERT_TRUE(!block.is_deep || card.blocks_at_a_time(bytes) >= 2) << row.name;
+          // Where a norm shares the launch, every card must keep its rows.
+          ASSERT_TRUE(block.keeps_x ||
+                      !keeps_few_rows_by_ring(rows, columns, has_codes, kLeastSharedBytes))
               << row.name;
         }
+}
+
+// Llama 3.1 8B's widest products: the next kernel's block has room next to a deep ring.
+TEST(FewRows, have_deep_rings_where_much_is_read) {
+  for (const char* name : {"h100", "h200", "b200"})
+    for (const int64_t columns : {4096, 14336})
+      for (const bool has_codes : {false, true}) {
+        const FewRowsBlock block =
+            few_rows_block(1, columns, has_codes, card_of(*find_hardware(name)));
+        EXPECT_TRUE(block.is_deep && block.keeps_x) << name << ", " << columns << ", " << has_codes;
+      }
 }
 
 // A norm shares the launch of its products where blocks of every card keep its rows.

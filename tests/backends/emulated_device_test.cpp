@@ -2,13 +2,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "../base/captured_stream.h"
+#include "backends/cuda/cuda_backend.h"
 #include "backends/cuda/device/device.cuh"
 #include "backends/cuda/kernels/reduce.cuh"
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/kernels/warp_matrix.cuh"
 #include "block_fibers.h"
+#include "device_arrays.h"
+#include "unfinished_writes.h"
 
 namespace snug::backends::test {
 namespace {
@@ -162,6 +166,61 @@ TEST(EmulatedDevice, shows_a_kernel_that_begins_early_and_does_not_wait) {
   cuda::launch(half_waits, shape, nullptr);
   shape.begins_early = true;
   EXPECT_TRUE(dies([&] { cuda::launch(half_waits, shape, nullptr); }, "did not wait in every"));
+}
+
+// Lets the next kernel begin, before it waits or after, and writes ones.
+__global__ void writes_ones(bool waits_first, float* to) {
+  if (waits_first) cuda::wait_for_kernels_before();
+  cuda::let_next_kernel_begin();
+  cuda::wait_for_kernels_before();
+  to[threadIdx.x] = 1.0F;
+}
+
+__global__ void copies_early(bool waits_first, const float* from, float* to) {
+  if (waits_first) cuda::wait_for_kernels_before();
+  const float value = from[threadIdx.x];
+  cuda::wait_for_kernels_before();
+  to[threadIdx.x] = value;
+}
+
+__global__ void writes_early(float* to) {
+  to[threadIdx.x] = 1.0F;
+  cuda::wait_for_kernels_before();
+}
+
+class EarlyKernels : public ::testing::Test {
+ protected:
+  // What a kernel copies of what another has written, with a third between them.
+  float copied(bool copier_waits, bool middle_waits, bool is_from_middle) {
+    DeviceArray<float> first(backend_, kBlockThreads);
+    DeviceArray<float> second(backend_, kBlockThreads);
+    DeviceArray<float> copy(backend_, kBlockThreads);
+    cuda::launch(writes_ones, shape_, nullptr, true, first.data());
+    cuda::launch(writes_ones, shape_, nullptr, middle_waits, second.data());
+    cuda::launch(copies_early, shape_, nullptr, copier_waits,
+                 is_from_middle ? second.data() : first.data(), copy.data());
+    return copy.values().back();
+  }
+
+  cuda_emulator::UnfinishedWritesHidden hidden_;
+  cuda::CudaBackend backend_{{}};
+  cuda::LaunchShape shape_{{1, 1, 1}, {kBlockThreads, 1, 1}, 0, true};
+};
+
+TEST_F(EarlyKernels, see_nothing_of_what_may_still_be_written) {
+  for (const bool middle_waits : {false, true})
+    for (const bool is_from_middle : {false, true}) {
+      EXPECT_EQ(copied(true, middle_waits, is_from_middle), 1.0F);
+      // What the first wrote is there if the second has waited for it before the third begins.
+      const bool is_there = middle_waits && !is_from_middle;
+      EXPECT_EQ(std::isnan(copied(false, middle_waits, is_from_middle)), !is_there);
+    }
+}
+
+TEST_F(EarlyKernels, write_nothing_before_they_wait) {
+  DeviceArray<float> array(backend_, kBlockThreads);
+  EXPECT_TRUE(dies([&] { cuda::launch(writes_early, shape_, nullptr, array.data()); },
+                   "wrote before it waited"));
 }
 
 TEST(EmulatedDevice, has_the_limits_of_a_grid) {

@@ -18,6 +18,7 @@
 #include "device_record.h"
 #include "library_calls.h"
 #include "refusals.h"
+#include "unfinished_writes.h"
 
 uint3 threadIdx;
 uint3 blockIdx;
@@ -99,6 +100,13 @@ struct Block {
   uint64_t number = 0;  // of all blocks so far
   uint64_t launches = 0;
   uint64_t copies_under_way = 0;
+  // Of the kernel that runs: whether what kernels before it wrote is hidden until the block waits,
+  // the threads of the block that wait for them, how often all did, and whether a thread let the
+  // next kernel begin before it waited.
+  bool hides = false;
+  unsigned waiting_for_kernels = 0;
+  uint64_t kernel_waits = 0;
+  bool lets_next_begin_first = false;
   unsigned ends = 0;  // blocks at either end of an axis that run; 0: all do
   Jump scheduler{};
   // Of the warp that runs: its threads, whose turn is next in this pass over them, and whether any
@@ -315,10 +323,15 @@ void run_grid(const Grid& grid, const std::function<void()>& thread) {
   place_threads();
   const DeviceAccess access;
   if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) fail("a grid without blocks");
+  const bool watches = hides_unfinished_writes;
+  all.hides = watches && grid.begins_early;
+  all.lets_next_begin_first = false;
+  if (watches) begin_to_watch_writes();
   const auto run = [&](unsigned x, unsigned y, unsigned z) {
     blockIdx = {x, y, z};
     std::memset(all.shared.data(), kPoison, static_cast<size_t>(grid.shared_bytes));
     std::memset(all.shared.data() + grid.shared_bytes, kGuard, kGuardBytes);
+    if (all.hides) hide_unfinished();
     run_block();
     check_copies();
     check_guard(grid.shared_bytes);
@@ -327,6 +340,7 @@ void run_grid(const Grid& grid, const std::function<void()>& thread) {
   for (unsigned z = 0; z < grid.blocks.z; z = next_block(z, grid.blocks.z))
     for (unsigned y = 0; y < grid.blocks.y; y = next_block(y, grid.blocks.y))
       for (unsigned x = 0; x < grid.blocks.x; x = next_block(x, grid.blocks.x)) run(x, y, z);
+  if (watches) end_to_watch_writes(grid.begins_early && all.lets_next_begin_first);
 }
 
 const uint64_t* exchange(Exchange operation, uint64_t value,
@@ -348,7 +362,22 @@ const uint64_t* exchange(Exchange operation, uint64_t value,
   return warp.values[generation % 2].data();
 }
 
-void note_wait() { block().threads[block().current].waited = true; }
+void note_wait() {
+  Block& all = block();
+  if (std::exchange(all.threads[all.current].waited, true) || !all.hides) return;
+  const uint64_t waits = all.kernel_waits;
+  if (++all.waiting_for_kernels == all.size) {
+    all.waiting_for_kernels = 0;
+    show_unfinished();
+    ++all.kernel_waits;
+  }
+  wait_for(all.kernel_waits, waits);
+}
+
+void note_next_may_begin() {
+  Block& all = block();
+  if (!all.threads[all.current].waited) all.lets_next_begin_first = true;
+}
 
 int lane() { return static_cast<int>(block().current % kWarpLanes); }
 

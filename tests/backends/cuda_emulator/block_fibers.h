@@ -65,8 +65,11 @@ const uint64_t* exchange(Exchange operation, uint64_t value,
                          void (*complete)(const uint64_t* values) = nullptr);
 int lane();
 void wait_for_block();
-// That this thread has waited for the kernels before its own.
+// That this thread waits for the kernels before its own. While their writes are hidden
+// (unfinished_writes.h), it returns when the whole block waits.
 void note_wait();
+// That this thread lets the next kernel begin.
+void note_next_may_begin();
 std::byte* shared_memory();
 // Whether all these bytes are of it.
 bool is_shared(const void* address, uint64_t bytes);

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <utility>
 
+#include "unfinished_writes.h"
+
 namespace snug::cuda_emulator {
 namespace {
 
@@ -52,6 +54,7 @@ void free_device_memory(void* data) {
   const std::lock_guard lock(all.mutex);
   const auto found = all.bytes_at.find(data);
   if (found == all.bytes_at.end()) return;
+  forget_unfinished(data, found->second);
   munmap(data, found->second);
   all.bytes_at.erase(found);
 }
@@ -73,6 +76,12 @@ bool is_device_memory(const void* data, size_t bytes) {
   --found;
   const auto* end = static_cast<const std::byte*>(found->first) + found->second;
   return begin < end && bytes <= static_cast<size_t>(end - begin);
+}
+
+void protect_device_memory(int protection) {
+  Regions& all = regions();
+  const std::lock_guard lock(all.mutex);
+  protect(all, protection);
 }
 
 DeviceAccess::DeviceAccess() {

@@ -14,6 +14,9 @@ size_t allocated_device_bytes();
 // Whether all of these bytes are of one allocation.
 bool is_device_memory(const void* data, size_t bytes);
 
+// Of all device memory, while some DeviceAccess lives: mprotect's flags.
+void protect_device_memory(int protection);
+
 class DeviceAccess {
  public:
   DeviceAccess();

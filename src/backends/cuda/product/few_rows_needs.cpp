@@ -9,6 +9,7 @@
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/card.h"
 #include "backends/cuda/needs/row_stride.h"
+#include "backends/cuda/product/kernels/few_rows_ring.h"
 #include "backends/cuda/product/matmul_needs.h"
 #include "program/ir/operands.h"
 #include "program/kinds/attention/attention.h"
@@ -116,11 +117,11 @@ class Finder {
     if (!view().operation.attributes.is<RmsNorm>()) return;
     const Tensor& x = view()[RmsNorm::kX];
     const auto together = {&x, &view()[RmsNorm::kW], &view()[RmsNorm::kY]};
-    const bool fits =
-        x.shape.rank() == 2 && x.shape.rows() <= kFewRows &&
-        keeps_few_rows(x.shape.rows(), x.shape.columns(), is_before_codes(), kLeastSharedBytes) &&
-        std::all_of(together.begin(), together.end(),
-                    [](const Tensor* tensor) { return has_vectors(*tensor); });
+    const bool fits = x.shape.rank() == 2 && x.shape.rows() <= kFewRows &&
+                      keeps_few_rows_by_ring(x.shape.rows(), x.shape.columns(), is_before_codes(),
+                                             kLeastSharedBytes) &&
+                      std::all_of(together.begin(), together.end(),
+                                  [](const Tensor* tensor) { return has_vectors(*tensor); });
     const TensorId from = id_of(view().operation, RmsNorm::kX);
     const TensorId to = id_of(view().operation, RmsNorm::kY);
     if (!fits || program_.owner(from) == program_.owner(to)) return;
@@ -236,6 +237,10 @@ ProductAlgorithm few_rows_nf4_algorithm(const Tensor& x, const Tensor& codes) {
   return can_read_vectors(x) && codes.view.offset % kVectorBytes == 0
              ? ProductAlgorithm::few_rows_tensor_cores
              : ProductAlgorithm::few_rows;
+}
+
+bool are_few_rows(int64_t rows, ProductAlgorithm algorithm) {
+  return rows <= (algorithm == ProductAlgorithm::few_rows_tensor_cores ? kMostFewRows : kFewRows);
 }
 
 size_t few_rows_together(const Program& program, size_t first) {

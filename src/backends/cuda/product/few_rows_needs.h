@@ -20,7 +20,8 @@ namespace snug::backends::cuda {
 size_t few_rows_together(const program::Program& program, size_t first);
 
 // The kernel for few rows that computes y = x weight^T: the one on tensor cores where both can be
-// read as vectors of 16-bit elements.
+// read as vectors of 16-bit elements, for at most kMostFewRows rows (few_rows_ring.h); else the
+// plain one, for at most kFewRows.
 program::ProductAlgorithm few_rows_algorithm(const program::Tensor& x,
                                              const program::Tensor& weight);
 // The kernel for few rows that computes a product with a weight stored as NF4 codes.
@@ -30,11 +31,14 @@ constexpr bool is_of_few_rows(program::ProductAlgorithm algorithm) {
   return algorithm == program::ProductAlgorithm::few_rows ||
          algorithm == program::ProductAlgorithm::few_rows_tensor_cores;
 }
+// Whether a kernel for few rows computes so many with this one.
+bool are_few_rows(int64_t rows, program::ProductAlgorithm algorithm);
 // Whether the algorithm can compute it; the plain kernel takes any operands.
 inline bool allows_few_rows(program::ProductAlgorithm algorithm, const program::Tensor& x,
                             const program::Tensor& weight) {
-  return algorithm == program::ProductAlgorithm::few_rows ||
-         algorithm == few_rows_algorithm(x, weight);
+  return are_few_rows(x.shape.rows(), algorithm) &&
+         (algorithm == program::ProductAlgorithm::few_rows ||
+          algorithm == few_rows_algorithm(x, weight));
 }
 
 // How many rotations and cache writes share a launch: [rope] ... [cache_write] ..., if there is at

@@ -1,6 +1,5 @@
 #include "backends/cuda/product/matmul_needs.h"
 
-#include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/kind_needs.h"
 #include "backends/cuda/product/few_rows_needs.h"
 #include "program/kinds/product/matmul.h"
@@ -15,9 +14,12 @@ bool supports_product(base::DType a, base::DType b, base::DType c) {
 }
 
 bool has_few_rows(const Matmul& matmul, const OperationView& view) {
-  const bool low_fits = !matmul.augmented || matmul.low_transpose_b;
-  return low_fits && matmul.transpose_b && !matmul.transpose_a && !matmul.stochastic &&
-         view[Matmul::kA].shape[0] <= kFewRows;
+  if (!matmul.transpose_b || matmul.transpose_a || matmul.stochastic) return false;
+  const int64_t rows = view[Matmul::kA].shape[0];
+  if (!are_few_rows(rows, few_rows_algorithm(view[Matmul::kA], view[Matmul::kB]))) return false;
+  if (!matmul.augmented) return true;
+  return matmul.low_transpose_b &&
+         are_few_rows(rows, few_rows_algorithm(view[Matmul::kLowA], view[Matmul::kLowB]));
 }
 
 namespace {

@@ -56,7 +56,9 @@ std::unique_ptr<Prepared> prepare(const MatmulNf4& matmul, const program::Operat
                                   CudaContext&) {
   check_codes<MatmulNf4>(view);
   const auto best = few_rows_nf4_algorithm(view[MatmulNf4::kX], view[MatmulNf4::kCodes]);
-  SNUG_CHECK(matmul.algorithm == best || matmul.algorithm == program::ProductAlgorithm::few_rows,
+  const bool is_known =
+      matmul.algorithm == best || matmul.algorithm == program::ProductAlgorithm::few_rows;
+  SNUG_CHECK(is_known && are_few_rows(view[MatmulNf4::kX].shape.rows(), matmul.algorithm),
              "a product with a stored weight by algorithm {}, which does not compute it here",
              base::word_of(matmul.algorithm));
   return nullptr;

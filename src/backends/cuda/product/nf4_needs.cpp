@@ -1,4 +1,3 @@
-#include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/kind_needs.h"
 #include "backends/cuda/product/few_rows_needs.h"
 #include "program/kinds/product/nf4.h"
@@ -8,8 +7,9 @@ namespace {
 
 // Other products are expanded: dequantising the weight, then a product of many rows.
 bool supports(const program::MatmulNf4&, const OperationView& view, const Card&) {
-  const program::Shape& x = view[program::MatmulNf4::kX].shape;
-  return x.rows() <= kFewRows && x.columns() % program::kNf4BlockSize == 0;
+  const program::Tensor& x = view[program::MatmulNf4::kX];
+  return x.shape.columns() % program::kNf4BlockSize == 0 &&
+         are_few_rows(x.shape.rows(), few_rows_nf4_algorithm(x, view[program::MatmulNf4::kCodes]));
 }
 
 program::MatmulNf4 decide(const program::MatmulNf4& matmul, const OperationView& view,

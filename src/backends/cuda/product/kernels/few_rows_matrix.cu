@@ -3,23 +3,34 @@
 #include "backends/cuda/elementwise/kernels/activations.cuh"
 #include "backends/cuda/kernels/reduce.cuh"
 #include "backends/cuda/norm/kernels/norm_rows.cuh"
-#include "backends/cuda/product/kernels/few_rows_batch.cuh"
+#include "backends/cuda/product/kernels/few_rows_step.cuh"
 
 namespace snug::backends::cuda {
 namespace {
 
-constexpr int kWarps = kBatchWarps;
+constexpr int kWarps = kFewRowsWarps;
 constexpr int kThreads = kWarps * kLanes;
-constexpr int kBlocks = 3;  // blocks per multiprocessor for which the registers must suffice
+// Blocks per multiprocessor for which the registers must suffice: one of this kernel, and one of
+// the next. The sums of 16 rows take the registers of both.
+template <int kRows>
+inline constexpr int kBlocks = kRows <= 8 ? 2 : 1;
 
 // The block's sums by warp, for one part.
-using WarpSums = float[kWarps][kFewRows][kFewRowsOutputs];
-// Two tiles alternate: the sums of one are added up while those of the next are computed. A tile
-// has one part, or two that are gated.
-using TileSums = WarpSums[2][2];
+template <int kRows>
+using WarpSums = float[kWarps][kRows][kFewRowsOutputs];
+// Of up to kFewRows two tiles alternate: the sums of one are added up while those of the next are
+// computed. A tile has one part, or two that are gated.
+template <int kRows>
+inline constexpr int kTurns = kRows <= kFewRows ? 2 : 1;
+template <int kRows>
+using TileSums = WarpSums<kRows>[kTurns<kRows>][2];
 // A norm's partial sums: one float per warp of a block of rms_norm.
 using NormSums = float[kMaxRowThreads / kLanes];
-static_assert(sizeof(TileSums) + sizeof(NormSums) == kFewRowsDeclaredBytes);
+static_assert(sizeof(TileSums<kFewRows>) + sizeof(NormSums) == kFewRowsDeclaredBytes);
+static_assert(sizeof(TileSums<8>) == sizeof(TileSums<kFewRows>));
+static_assert(sizeof(TileSums<kMostFewRows>) == few_rows_sum_bytes(kMostFewRows));
+// A thread finishes one output of a tile.
+static_assert(kMostFewRows * kFewRowsOutputs <= kThreads);
 
 // The inputs of a warp: consecutive whole steps, distributed as evenly as possible.
 struct Share {
@@ -115,70 +126,100 @@ struct Tile {
   }
 };
 
-// The position of a warp's next read of the weights, which is a batch ahead of its products.
-template <typename Batch>
-class Cursor {
+// A warp's ring: what it has copied ahead of its products. Steps are copied in the order in which
+// they are multiplied, tile after tile; nothing is copied beyond the last.
+template <typename Step, int kStages>
+class Ring {
  public:
-  using Launch = FewRowsLaunch<typename Batch::Weight>;
+  using Launch = FewRowsLaunch<typename Step::Weight>;
 
-  __device__ Cursor(const Launch& run, const Share& share)
-      : tile_(run, blockIdx.x), first_(share.begin), rows_(rows_of(run, tile_)) {}
-
-  __device__ void load(const Launch& run, int step, const Share& share, Batch& batch) const {
-    batch.load(rows_, run.parts[tile_.part].weight, step, first_, share.end);
+  // Begins to fill it, which reads weights.
+  __device__ Ring(const Launch& run, const Share& share, uint32_t* shared)
+      : stages_(shared + threadIdx.x / kLanes * kStages * kStageWords),
+        tile_(run, blockIdx.x),
+        first_(share.begin),
+        is_over_(share.begin >= share.end),
+        rows_(rows_of(run, tile_)) {
+    for (int stage = 0; stage < kStages; ++stage) refill(run, share);
   }
 
-  __device__ void advance(const Launch& run, const Share& share) {
-    first_ += Batch::kSteps * Batch::kStepColumns;
-    if (first_ < share.end) return;
-    tile_ = tile_.next(run);
-    if (tile_.index >= run.tiles) return;  // there is nothing more to read
-    first_ = share.begin;
-    rows_ = rows_of(run, tile_);
+  // Waits for the next step, which it returns.
+  __device__ uint32_t* wait() const {
+    wait_for_batches<kStages - 1>();
+    return stages_ + stage_ * kStageWords;
   }
 
- private:
-  __device__ static typename Batch::Rows rows_of(const Launch& run, const Tile& tile) {
+  // Begins to copy to the stage that was multiplied last.
+  __device__ void refill(const Launch& run, const Share& share) {
+    if (!is_over_) {
+      Step::copy(rows_, run.parts[tile_.part].weight, first_, share.end,
+                 stages_ + stage_ * kStageWords);
+      advance(run, share);
+    }
+    end_batch();
+    stage_ = stage_ + 1 == kStages ? 0 : stage_ + 1;
+  }
+
+  __device__ static typename Step::Rows rows_of(const Launch& run, const Tile& tile) {
     const auto& part = run.parts[tile.part];
     return {part.weight, tile.first_output, part.outputs, run.columns};
   }
 
+ private:
+  static constexpr bool kCodes = std::is_same_v<typename Step::Weight, Nf4Weight>;
+  static constexpr int kStageWords = few_rows_stage_bytes(kCodes) / int{sizeof(uint32_t)};
+
+  __device__ void advance(const Launch& run, const Share& share) {
+    first_ += Step::kColumns;
+    if (first_ < share.end) return;
+    tile_ = tile_.next(run);
+    is_over_ = tile_.index >= run.tiles;
+    if (is_over_) return;
+    first_ = share.begin;
+    rows_ = rows_of(run, tile_);
+  }
+
+  uint32_t* stages_;
+  int stage_ = 0;
+  // The next step to copy.
   Tile tile_;
   int32_t first_;
-  typename Batch::Rows rows_;
+  bool is_over_;
+  typename Step::Rows rows_;
 };
 
-// Computes a warp's sums for a tile. `batch` holds the beginning of this tile, and afterwards that
-// of the next one.
-template <typename Batch, typename Inputs>
-__device__ void multiply_tile(const FewRowsLaunch<typename Batch::Weight>& run, const Tile& tile,
-                              const Inputs& x, const uint32_t* pairs, const Share& share,
-                              Batch& batch, Cursor<Batch>& cursor, WarpSums& warp_sums) {
-  constexpr int32_t kColumns = Batch::kSteps * Batch::kStepColumns;
-  LaneSums sums = {};
-  for (int32_t first = share.begin; first < share.end; first += kColumns) {
-#pragma unroll
-    for (int step = 0; step < Batch::kSteps; ++step) {
-      if (first + step * Batch::kStepColumns < share.end)
-        batch.multiply(run.parts[tile.part].weight, x, pairs, step, first, share.end, sums);
-      cursor.load(run, step, share, batch);
-    }
-    cursor.advance(run, share);
+// Computes a warp's sums for a tile.
+template <int kRows, typename Step, int kStages, typename Inputs, int kGroups>
+__device__ void multiply_tile(const FewRowsLaunch<typename Step::Weight>& run, const Tile& tile,
+                              const Inputs (&x)[kGroups], const uint32_t* pairs, const Share& share,
+                              Ring<Step, kStages>& ring, WarpSums<kRows>& warp_sums) {
+  const auto rows = Ring<Step, kStages>::rows_of(run, tile);
+  LaneSums sums[kGroups] = {};
+  for (int32_t first = share.begin; first < share.end; first += Step::kColumns) {
+    Step::multiply(rows, run.parts[tile.part].weight, x, pairs, ring.wait(), first, share.end,
+                   sums);
+    ring.refill(run, share);
   }
-  Batch::finish(sums);
-  const int row = 2 * lane_place();
-  if (row >= kFewRows) return;
+#pragma unroll
+  for (int group = 0; group < kGroups; ++group) Step::finish(sums[group]);
+  const int place = 2 * lane_place();
+  if (place >= Step::kGroupRows || place >= kRows) return;
   auto& mine = warp_sums[threadIdx.x / kLanes];
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    mine[row][lane_group() + 8 * i] = sums[2 * i];
-    mine[row + 1][lane_group() + 8 * i] = sums[2 * i + 1];
+  for (int group = 0; group < kGroups; ++group) {
+    const int row = group * Step::kGroupRows + place;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      mine[row][lane_group() + 8 * i] = sums[group][2 * i];
+      mine[row + 1][lane_group() + 8 * i] = sums[group][2 * i + 1];
+    }
   }
 }
 
 // Adds up the warps' sums for an output and stores it; returns the value as stored.
-template <typename Weight>
-__device__ float finish_output(const FewRowsPart<Weight>& part, const WarpSums& sums, int64_t row,
+template <typename Weight, int kRows>
+__device__ float finish_output(const FewRowsPart<Weight>& part,
+                               const float (&sums)[kWarps][kRows][kFewRowsOutputs], int64_t row,
                                int64_t output) {
   float sum = 0.0F;
   for (int warp = 0; warp < kWarps; ++warp) sum += sums[warp][row][output % kFewRowsOutputs];
@@ -190,9 +231,9 @@ __device__ float finish_output(const FewRowsPart<Weight>& part, const WarpSums& 
 
 // Finishes a thread's output of a tile, after its last part; where parts are gated, it combines
 // both.
-template <typename Weight>
+template <typename Weight, int kRows>
 __device__ void finish_tile(const FewRowsLaunch<Weight>& run, const Tile& tile,
-                            const WarpSums (&sums)[2]) {
+                            const float (&sums)[2][kWarps][kRows][kFewRowsOutputs]) {
   const bool is_gated = run.gated.data != nullptr;
   const FewRowsPart<Weight>* part = run.parts + (is_gated ? 0 : tile.part);
   const int64_t row = threadIdx.x / kFewRowsOutputs;
@@ -204,91 +245,128 @@ __device__ void finish_tile(const FewRowsLaunch<Weight>& run, const Tile& tile,
   store_one(run.gated, row * run.gated.stride + output, silu_mul_of(y, up));
 }
 
+// Sums in declared shared memory where they fit, else in `dynamic`.
+template <int kRows>
+__device__ TileSums<kRows>& tile_sums(float* dynamic) {
+  if constexpr (few_rows_sum_bytes(kRows) > 0) {
+    return *reinterpret_cast<TileSums<kRows>*>(dynamic);
+  } else {
+    __shared__ TileSums<kRows> sums;
+    return sums;
+  }
+}
+
 // Computes the block's tiles: every gridDim.x-th.
-template <typename Batch, typename Inputs>
-__device__ void multiply_tiles(const FewRowsLaunch<typename Batch::Weight>& run, const Inputs& x,
-                               const uint32_t* pairs, const Share& share, Batch& batch,
-                               Cursor<Batch>& cursor) {
-  __shared__ TileSums sums;
+template <int kRows, typename Step, int kStages, typename Inputs, int kGroups>
+__device__ void multiply_tiles(const FewRowsLaunch<typename Step::Weight>& run,
+                               const Inputs (&x)[kGroups], const uint32_t* pairs,
+                               const Share& share, Ring<Step, kStages>& ring,
+                               TileSums<kRows>& sums) {
   const bool is_gated = run.gated.data != nullptr;
   int turn = 0;
   for (Tile tile(run, blockIdx.x); run.tiles > tile.index; tile = tile.next(run)) {
     const int side = is_gated ? tile.part : 0;
-    multiply_tile(run, tile, x, pairs, share, batch, cursor, sums[turn][side]);
+    multiply_tile<kRows>(run, tile, x, pairs, share, ring, sums[turn][side]);
     if (is_gated && side == 0) continue;
     __syncthreads();
     finish_tile(run, tile, sums[turn]);
-    turn = 1 - turn;
+    if constexpr (kTurns<kRows> == 1)
+      __syncthreads();
+    else
+      turn = 1 - turn;
   }
 }
 
-// kShared: x is first copied to shared memory, in parallel with the first reads of the weight.
-template <typename Batch, bool kShared>
-__global__ void __launch_bounds__(kThreads, kBlocks)
-    few_rows_matrix_kernel(const __grid_constant__ FewRowsLaunch<typename Batch::Weight> run,
+// kKeepsX: x is first copied to shared memory, while the first weights arrive.
+template <typename Step, int kRows, bool kKeepsX, bool kDeep>
+__global__ void __launch_bounds__(kThreads, kBlocks<kRows>)
+    few_rows_matrix_kernel(const __grid_constant__ FewRowsLaunch<typename Step::Weight> run,
                            const __grid_constant__ Nf4Values values) {
-  constexpr bool kCodes = std::is_same_v<typename Batch::Weight, Nf4Weight>;
+  constexpr bool kCodes = std::is_same_v<typename Step::Weight, Nf4Weight>;
+  constexpr int kStages = few_rows_stages(kCodes, kDeep);
+  constexpr int kGroups = kRows < Step::kGroupRows ? 1 : kRows / Step::kGroupRows;
+  constexpr int64_t kTableAt = few_rows_ring_bytes(kCodes, kDeep);
+  constexpr int64_t kSumsAt = kTableAt + (kCodes ? kFewRowsTableBytes : 0);
+  constexpr int64_t kInputsAt = kSumsAt + few_rows_sum_bytes(kRows);
   __shared__ NormSums partial;
   let_next_kernel_begin();
   // An earlier kernel in flight may be writing the weight (dequantize_nf4).
   if (!run.weights_are_constant) wait_for_kernels_before();
-  auto* const pairs = shared_memory<uint32_t>();
-  auto* const shared_x = shared_memory<uint16_t>() + (kCodes ? kFewRowsTableBytes / 2 : 0);
-  const Share share(static_cast<int32_t>(run.columns), Batch::kStepColumns);
-  Batch batch;
-  Cursor<Batch> cursor(run, share);
-#pragma unroll
-  for (int step = 0; step < Batch::kSteps; ++step) cursor.load(run, step, share, batch);
-  cursor.advance(run, share);
-  if constexpr (kCodes) share_pairs<typename Batch::InputFormat>(values, pairs);
-  if constexpr (kShared) share_zeros(run.rows, run.columns, shared_x);
+  auto* const memory = shared_memory<char>();
+  auto* const pairs = reinterpret_cast<uint32_t*>(memory + kTableAt);
+  auto* const shared_x = reinterpret_cast<uint16_t*>(memory + kInputsAt);
+  const Share share(static_cast<int32_t>(run.columns), Step::kColumns);
+  Ring<Step, kStages> ring(run, share, shared_memory<uint32_t>());
+  if constexpr (kCodes) share_pairs<typename Step::InputFormat>(values, pairs);
+  if constexpr (kKeepsX) share_zeros(run.rows, run.columns, shared_x);
   if (run.weights_are_constant) wait_for_kernels_before();
-  if constexpr (kShared) {
+  if constexpr (kKeepsX) {
     if (run.norm.y.data != nullptr)
-      share_normed_rows(run.norm, run.rows, run.columns, partial, Batch::InputFormat::kFormat,
+      share_normed_rows(run.norm, run.rows, run.columns, partial, Step::InputFormat::kFormat,
                         shared_x);
     else
       share_rows(run.x, run.rows, run.columns, shared_x);
   }
-  if constexpr (kShared || kCodes) __syncthreads();
+  if constexpr (kKeepsX || kCodes) __syncthreads();
   const auto rows = static_cast<int>(run.rows);
-  if constexpr (kShared) {
-    const SharedInputs x(shared_x, run.columns, rows, Batch::lane_row(), Batch::lane_column());
-    multiply_tiles(run, x, pairs, share, batch, cursor);
-  } else {
-    const GlobalInputs x(run.x, rows, Batch::lane_row(), Batch::lane_column());
-    multiply_tiles(run, x, pairs, share, batch, cursor);
+  using Inputs = std::conditional_t<kKeepsX, SharedInputs, GlobalInputs>;
+  Inputs x[kGroups];
+#pragma unroll
+  for (int group = 0; group < kGroups; ++group) {
+    const int row = Step::lane_row(group, rows);
+    if constexpr (kKeepsX)
+      x[group] = SharedInputs(shared_x, run.columns, rows, row, Step::lane_column());
+    else
+      x[group] = GlobalInputs(run.x, rows, row, Step::lane_column());
   }
+  auto& sums = tile_sums<kRows>(reinterpret_cast<float*>(memory + kSumsAt));
+  multiply_tiles<kRows>(run, x, pairs, share, ring, sums);
 }
 
-template <typename Batch>
-void launch_few_rows(const FewRowsLaunch<typename Batch::Weight>& run, const Card& card,
-                     cudaStream_t stream) {
-  if (run.tiles == 0 || run.rows == 0) return;
-  constexpr bool kCodes = std::is_same_v<typename Batch::Weight, Nf4Weight>;
-  const bool shares = keeps_few_rows(run.rows, run.columns, kCodes, card.shared_bytes);
-  const int64_t x_bytes = shares ? few_rows_shared_bytes(run.rows, run.columns) : 0;
+template <typename Step, int kRows>
+void launch_rows(const FewRowsLaunch<typename Step::Weight>& run, const Card& card,
+                 cudaStream_t stream) {
+  constexpr bool kCodes = std::is_same_v<typename Step::Weight, Nf4Weight>;
+  const FewRowsBlock block = few_rows_block(run.rows, run.columns, kCodes, card);
   LaunchShape shape;
-  shape.shared_bytes = static_cast<int32_t>((kCodes ? kFewRowsTableBytes : 0) + x_bytes);
+  shape.shared_bytes = static_cast<int32_t>(block.dynamic_bytes);
   shape.declared_bytes = kFewRowsDeclaredBytes;
-  // No more blocks than can run at once. Blocks with one more tile than others are then on
-  // different multiprocessors, since each first gets one block.
-  const int64_t by_memory = card.blocks_at_a_time(shape.shared_bytes + shape.declared_bytes);
-  const int64_t at_a_time = (by_memory < kBlocks ? by_memory : kBlocks) * card.multiprocessors;
-  shape.grid.x = run.tiles < at_a_time ? run.tiles : static_cast<uint32_t>(at_a_time);
+  // One block on each multiprocessor, so that the next kernel's have room beside them.
+  const auto multiprocessors = static_cast<uint32_t>(card.multiprocessors);
+  shape.grid.x = run.tiles < multiprocessors ? run.tiles : multiprocessors;
   shape.block.x = kThreads;
   shape.begins_early = true;
-  launch(shares ? few_rows_matrix_kernel<Batch, true> : few_rows_matrix_kernel<Batch, false>, shape,
-         stream, run, nf4_values());
+  auto kernel = block.keeps_x ? few_rows_matrix_kernel<Step, kRows, true, false>
+                              : few_rows_matrix_kernel<Step, kRows, false, false>;
+  if constexpr (kRows <= kFewRows) {
+    if (block.is_deep)
+      kernel = block.keeps_x ? few_rows_matrix_kernel<Step, kRows, true, true>
+                             : few_rows_matrix_kernel<Step, kRows, false, true>;
+  }
+  launch(kernel, shape, stream, run, nf4_values());
+}
+
+template <typename Step>
+void launch_few_rows(const FewRowsLaunch<typename Step::Weight>& run, const Card& card,
+                     cudaStream_t stream) {
+  if (run.tiles == 0 || run.rows == 0) return;
+  switch (few_rows_room(run.rows)) {
+    case kFewRows:
+      return launch_rows<Step, kFewRows>(run, card, stream);
+    case 8:
+      return launch_rows<Step, 8>(run, card, stream);
+    default:
+      return launch_rows<Step, kMostFewRows>(run, card, stream);
+  }
 }
 
 template <typename Format>
 void launch_few_nf4_rows(const FewRowsLaunch<Nf4Weight>& run, const Card& card,
                          cudaStream_t stream) {
   if (run.parts[0].weight.absmax == nullptr)
-    launch_few_rows<Nf4Batch<Format, true>>(run, card, stream);
+    launch_few_rows<Nf4Step<Format, true>>(run, card, stream);
   else
-    launch_few_rows<Nf4Batch<Format, false>>(run, card, stream);
+    launch_few_rows<Nf4Step<Format, false>>(run, card, stream);
 }
 
 }  // namespace
@@ -296,9 +374,9 @@ void launch_few_nf4_rows(const FewRowsLaunch<Nf4Weight>& run, const Card& card,
 void multiply_few_rows(const FewRowsLaunch<NarrowWeight>& run, const Card& card,
                        cudaStream_t stream) {
   if (run.x.format == ElementFormat::f16)
-    launch_few_rows<NarrowBatch<F16>>(run, card, stream);
+    launch_few_rows<NarrowStep<F16>>(run, card, stream);
   else
-    launch_few_rows<NarrowBatch<Bf16>>(run, card, stream);
+    launch_few_rows<NarrowStep<Bf16>>(run, card, stream);
 }
 
 void multiply_few_rows(const FewRowsLaunch<Nf4Weight>& run, const Card& card, cudaStream_t stream) {

@@ -1,9 +1,9 @@
 // Products of a few rows of 16-bit elements with weights (out, in) on the tensor cores, for
 // decoding. A tile is 16 outputs of all rows: the warps of a block share the inputs and read each
-// weight once, 16 bytes per lane, with eight (NF4: four) such reads in flight; the warps' sums are
-// added in order. A block computes one tile after another and reads the next tile's weights while
-// it finishes one. The bits depend only on shapes, so a product has the same bits alone and in a
-// shared launch.
+// weight once; the warps' sums are added in order. A multiprocessor has one block, which computes
+// one tile after another and copies the weights of the next steps and tiles meanwhile
+// (few_rows_ring.h). It begins to copy before the kernels ahead of it have ended. The bits depend
+// only on shapes, so a product has the same bits alone and in a shared launch.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -43,7 +43,7 @@ struct FewRowsNorm {
 
 template <typename Weight>
 struct FewRowsLaunch {
-  int64_t rows = 0;     // at most kFewRows
+  int64_t rows = 0;     // at most kMostFewRows; with a norm kFewRows
   int64_t columns = 0;  // inputs in a row: whole vectors; with NF4 whole blocks of 64
   DeviceRows x;         // 16-bit, rows at multiples of 16 bytes; not read if the launch has a norm
   FewRowsNorm norm;     // if there is one, blocks keep the rows (keeps_few_rows)

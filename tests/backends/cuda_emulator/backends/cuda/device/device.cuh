@@ -36,7 +36,7 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_
 
 // Kernels are run one after the other; one that begins early must have waited in every thread.
 inline void wait_for_kernels_before() { cuda_emulator::note_wait(); }
-inline void let_next_kernel_begin() {}
+inline void let_next_kernel_begin() { cuda_emulator::note_next_may_begin(); }
 
 template <typename T>
 T* shared_memory() {
