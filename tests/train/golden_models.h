@@ -45,6 +45,10 @@ inline constexpr std::array kGoldenModels{"basic",
                                           "hunyuan",
                                           "ernie4_5",
                                           "cohere2",
-                                          "ministral3"};
+                                          "ministral3",
+                                          "qwen2_moe",
+                                          "olmoe",
+                                          "granitemoe",
+                                          "glm4_moe"};
 
 }  // namespace snug::test
