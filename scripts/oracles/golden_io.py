@@ -37,9 +37,12 @@ STACKED_NAMES = {
     "mixtral": {"mlp.gate.weight": "block_sparse_moe.gate.weight",
                 "mlp.experts.gate_up_proj": "block_sparse_moe.experts.*.w1+w3.weight",
                 "mlp.experts.down_proj": "block_sparse_moe.experts.*.w2.weight"},
-    "qwen3_moe": {"mlp.experts.gate_up_proj": "mlp.experts.*.gate_proj+up_proj.weight",
-                  "mlp.experts.down_proj": "mlp.experts.*.down_proj.weight"},
-}
+    "granitemoe": {"block_sparse_moe.router.weight": "block_sparse_moe.router.layer.weight",
+                   "block_sparse_moe.experts.gate_up_proj": "block_sparse_moe.input_linear.weight",
+                   "block_sparse_moe.experts.down_proj": "block_sparse_moe.output_linear.weight"},
+} | {family: {"mlp.experts.gate_up_proj": "mlp.experts.*.gate_proj+up_proj.weight",
+              "mlp.experts.down_proj": "mlp.experts.*.down_proj.weight"}
+     for family in ("qwen3_moe", "qwen2_moe", "olmoe", "glm4_moe")}
 
 
 def stacked_name(name: str, model_type: str) -> str:

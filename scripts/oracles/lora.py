@@ -29,6 +29,9 @@ ADAPTERS = {
     "lora_embedding_gpt2": ("gpt2", dict(r=2, lora_alpha=8, target_modules=["wte", "wpe", "c_attn"], fan_in_fan_out=True)),
     # The head is embed_out in the model's files and lm_head in transformers since 5, and so in PEFT's.
     "lora_saved_head": ("gpt_neox_in_turn", dict(r=2, lora_alpha=4, target_modules=["query_key_value"], modules_to_save=["lm_head"])),
+    # Of the matrices of all experts of a layer, which are parameters and no modules.
+    "lora_experts": ("qwen3_moe", dict(r=2, lora_alpha=6, target_modules=["k_proj", "o_proj"], target_parameters=[
+        "mlp.experts.gate_up_proj", "mlp.experts.down_proj"], rank_pattern={r".*\.gate_up_proj": 3})),
 }
 # Saved with the base model's own table, as PEFT does unless it is told not to.
 WITH_TABLES = ("lora_embedding",)

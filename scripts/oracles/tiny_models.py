@@ -110,8 +110,8 @@ MODELS = {
     "head_dim": Spec(
         "explicit head_dim 10 where hidden / heads is 6, theta 1e6 (CodeLlama), untied",
         104,
-        dict(vocab_size=113, hidden_size=36, intermediate_size=58, num_hidden_layers=2, num_attention_heads=6,
-             num_key_value_heads=2, head_dim=10, rms_norm_eps=1e-5,
+        dict(vocab_size=53, hidden_size=18, intermediate_size=34, num_hidden_layers=2, num_attention_heads=3,
+             num_key_value_heads=1, head_dim=10, rms_norm_eps=1e-5,
              rope_parameters={**DEFAULT_ROPE, "rope_theta": 1000000.0}, tie_word_embeddings=False),
     ),
     "rope_llama3": Spec(
@@ -288,6 +288,46 @@ MODELS = {
              pad_token_id=None, tie_word_embeddings=False),
         "gpt_oss",
     ),
+    "qwen2_moe": Spec(
+        "two of five experts and a shared one with a gate, layer 0 with one mlp, a window of 9 in layer 2, biases on q, k "
+        "and v, untied (Qwen1.5 MoE)",
+        509,
+        dict(vocab_size=23, hidden_size=16, intermediate_size=14, moe_intermediate_size=5,
+             shared_expert_intermediate_size=7, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
+             rms_norm_eps=1e-6, rope_parameters=DEFAULT_ROPE, num_experts=5, num_experts_per_tok=2, norm_topk_prob=False,
+             mlp_only_layers=[0], use_sliding_window=True, sliding_window=9, max_window_layers=3, pad_token_id=None,
+             tie_word_embeddings=False),
+        "qwen2_moe",
+    ),
+    "olmoe": Spec(
+        "two of five experts whose weights do not sum to one, norms over all heads of q and k, untied (OLMoE)",
+        540,
+        dict(vocab_size=23, hidden_size=16, intermediate_size=5, num_hidden_layers=2, num_attention_heads=4,
+             num_key_value_heads=2, rms_norm_eps=1e-5, rope_parameters=DEFAULT_ROPE, num_experts=5, num_experts_per_tok=2,
+             pad_token_id=None, tie_word_embeddings=False),
+        "olmoe",
+    ),
+    "granitemoe": Spec(
+        "two of five experts in tensors of all, factors of the embedding, the residual, scores and logits, tied "
+        "(Granite 3 MoE)",
+        402,
+        dict(vocab_size=23, hidden_size=12, intermediate_size=5, num_hidden_layers=2, num_attention_heads=3,
+             num_key_value_heads=1, rms_norm_eps=1e-6, rope_parameters=DEFAULT_ROPE, num_local_experts=5,
+             num_experts_per_tok=2, embedding_multiplier=3.0, residual_multiplier=0.7, attention_multiplier=0.3,
+             logits_scaling=1.7, pad_token_id=None, tie_word_embeddings=True),
+        "granitemoe",
+    ),
+    "glm4_moe": Spec(
+        "three of eight experts by sigmoids with corrections, out of two of four groups, weights times 1.7, two shared "
+        "experts, layer 0 with one mlp, half of a head rotated, norms on q and k, untied (GLM-4.5)",
+        422,
+        dict(vocab_size=23, hidden_size=12, intermediate_size=14, moe_intermediate_size=5, num_hidden_layers=2,
+             num_attention_heads=4, num_key_value_heads=2, head_dim=4, rms_norm_eps=1e-5, rope_parameters={**DEFAULT_ROPE,
+             "partial_rotary_factor": 0.5}, n_routed_experts=8, num_experts_per_tok=3, n_group=4, topk_group=2,
+             n_shared_experts=2, routed_scaling_factor=1.7, first_k_dense_replace=1, norm_topk_prob=True, use_qk_norm=True,
+             attention_bias=True, pad_token_id=None, tie_word_embeddings=False),
+        "glm4_moe",
+    ),
     "phi3": Spec(
         "q, k and v in one tensor, gate and up in one, grouped heads, a window of 11 (Phi-3 mini and medium 4k)",
         110,
@@ -463,6 +503,9 @@ def build(name: str) -> PreTrainedModel:
                 weight.copy_((1.0 if is_centred_at_one(spec.model_type, key) else 0.0) + 0.25 * noise)
             else:
                 weight.copy_((0.2 if "embed" in key else 0.15) * noise)
+        for key, constant in sorted(model.named_buffers()):
+            if key.endswith("e_score_correction_bias"):
+                constant.copy_(0.1 * torch.randn(constant.shape, generator=generator))
     return model.eval()
 
 

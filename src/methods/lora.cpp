@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "methods/lora_experts.h"
 #include "methods/lora_targets.h"
 #include "program/ir/builder.h"
 #include "program/ir/inputs.h"
@@ -68,6 +69,8 @@ class LoraRewrite {
         result_.operations.push_back(operation);
     }
     check_layers();
+    for (const AdaptedExperts& experts : adapted_experts(forward_, options_.target_parameters))
+      modules_.push_back(experts.parameter);
     check_patterns("rank_pattern", options_.ranks);
     check_patterns("alpha_pattern", options_.alphas);
     return std::move(result_);
@@ -368,10 +371,11 @@ formats::LoraSize lora_size(const LoraOptions& options, std::string_view module)
 }
 
 Program lora(const Program& forward, const LoraOptions& options) {
-  return LoraRewrite(
-             with_tables(with_saved_modules(forward, options.modules_to_save), options.tables),
-             options)
-      .run();
+  const Program adapted =
+      LoraRewrite(with_tables(with_saved_modules(forward, options.modules_to_save), options.tables),
+                  options)
+          .run();
+  return with_adapted_experts(adapted, options);
 }
 
 Program initial_magnitudes(const Program& forward) {

@@ -75,6 +75,9 @@ struct LoraOptions {
   // The last parts of module names ("q_proj"), regular expressions over whole names, or
   // {"all-linear"} for every linear. Only names select embeddings.
   std::vector<std::string> target_modules{"all-linear"};
+  // Matrices of all experts of a layer, by the ends of their names in PEFT
+  // ("mlp.experts.gate_up_proj"; methods/lora_experts.h).
+  std::vector<std::string> target_parameters{};
   // Modules that train whole next to the adapter (PEFT's modules_to_save), by the ends of their
   // names: the embedding, the head or norms. Their weights become tensors of role adapter under
   // their own names.

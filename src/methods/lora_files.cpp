@@ -65,7 +65,8 @@ bool has_own_targets(const PeftAdapter& adapter, const LoraOptions& options) {
 // Advice for a module of the adapter that the job does not adapt.
 std::string_view advice_on_surplus(const std::string& module, bool has_own) {
   if (module.find(".experts") != std::string::npos)
-    return "LoRA of experts is not built; merge the adapter into its model with PEFT";
+    return "adapters of all experts of a layer are built, which target_parameters names "
+           "(docs/experts.md); merge one of single experts into its model with PEFT";
   if (!has_own) return "is it an adapter of this model? Set target_modules to those of the adapter";
   return "is it an adapter of this model? Snug applies LoRA to the linear layers of a model's "
          "layers, its embedding and its head; an adapter of other modules is merged into its model "
@@ -120,8 +121,9 @@ void check_shape(const PeftAdapter& adapter, const formats::TensorInfo& tensor,
 void check_shapes(const PeftAdapter& adapter, const std::vector<LoraModule>& planned) {
   for (const LoraModule& module : planned) {
     const int64_t r = module.r;
-    check_shape(adapter, adapter.lora_a(module), {r, module.in_features}, r);
-    check_shape(adapter, adapter.lora_b(module), {module.out_features, r}, r);
+    const int64_t all = r * module.experts;
+    check_shape(adapter, adapter.lora_a(module), {all, module.in_features}, r);
+    check_shape(adapter, adapter.lora_b(module), {module.out_features, all}, r);
   }
 }
 
@@ -277,9 +279,10 @@ std::optional<program::Fill> initial_values(const Tensor& tensor, const AdapterS
   if (part == (of_embedding ? LoraPart::a : LoraPart::b)) return Fill{FillForm::constant};
   if (of_embedding) return Fill{FillForm::normal, 1.0F, start.seed};
   const program::Shape shape = program::whole_shape(tensor);
+  const int last = shape.rank() - 1;
   if (start.lora == formats::LoraInit::gaussian)
-    return Fill{FillForm::normal, 1.0F / static_cast<float>(shape[0]), start.seed};
-  const float bound = 1.0F / std::sqrt(static_cast<float>(shape[1]));
+    return Fill{FillForm::normal, 1.0F / static_cast<float>(shape[last - 1]), start.seed};
+  const float bound = 1.0F / std::sqrt(static_cast<float>(shape[last]));
   return Fill{FillForm::uniform, bound, start.seed};
 }
 
@@ -309,6 +312,7 @@ void settle(Recipe& recipe, const AdapterConfig& config) {
   if (!recipe.is_given("use_dora")) recipe.use_dora = adapter.use_dora;
   if (!recipe.is_given("lora_dropout")) recipe.lora_dropout = adapter.dropout;
   if (!recipe.is_given("target_modules")) recipe.target_modules = adapter.target_modules;
+  if (!recipe.is_given("target_parameters")) recipe.target_parameters = adapter.target_parameters;
   if (!recipe.is_given("modules_to_save")) recipe.modules_to_save = adapter.modules_to_save;
 }
 
@@ -320,6 +324,7 @@ MethodOptions options(const AdapterConfig& config) {
   options.lora.rslora = adapter.use_rslora;
   options.lora.dora = adapter.use_dora;
   options.lora.target_modules = adapter.target_modules;
+  options.lora.target_parameters = adapter.target_parameters;
   options.lora.modules_to_save = adapter.modules_to_save;
   options.lora.sizes = adapter.sizes;
   return options;
@@ -336,7 +341,7 @@ std::vector<std::string> written_targets(const SavedAdapter& saved) {
   if (!has_pattern && !is_limited && !(is_all && saved.has_experts)) return targets;
   std::vector<std::string> names;
   for (LoraModule& module : adapted_modules(saved.tensors))
-    names.push_back(std::move(module.module));
+    if (module.experts == 1) names.push_back(std::move(module.module));
   return names;
 }
 
@@ -360,10 +365,13 @@ formats::LoraSizes written_sizes(const SavedAdapter& saved) {
   const LoraOptions options = lora_options(saved.recipe, 1);
   formats::LoraSizes sizes;
   if (options.ranks.empty() && options.alphas.empty()) return sizes;
-  for (const LoraModule& module : adapted_modules(saved.tensors))
-    if (const formats::LoraSize size = lora_size(options, module.module);
+  for (const LoraModule& module : adapted_modules(saved.tensors)) {
+    const std::string name =
+        formats::wrapped_parameter(module.module, saved.recipe.target_parameters);
+    if (const formats::LoraSize size = lora_size(options, name);
         size != formats::LoraSize{options.r, options.alpha})
-      sizes.emplace(module.module, size);
+      sizes.emplace(name, size);
+  }
   return sizes;
 }
 
@@ -377,6 +385,7 @@ AdapterConfig config(const SavedAdapter& saved) {
                     .has_encoder = saved.has_encoder,
                     .target_modules = written_targets(saved),
                     .base_model = saved.recipe.model,
+                    .target_parameters = saved.recipe.target_parameters,
                     .modules_to_save = written_saved_modules(saved),
                     .sizes = written_sizes(saved)};
 }
@@ -417,9 +426,11 @@ std::vector<LoraModule> adapted_modules(std::span<const Tensor> tensors) {
     const auto [found, added] = known.emplace(module, modules.size());
     if (added) modules.push_back({std::string(module), 0, 0, of_embedding});
     LoraModule& entry = modules[found->second];
+    const program::Shape& shape = whole_shape(tensor);
     if (part == LoraPart::a) {
-      entry.r = whole_shape(tensor)[0];
-      entry.in_features = whole_shape(tensor)[1];
+      if (shape.rank() == 3) entry.experts = shape[0];
+      entry.r = shape[shape.rank() - 2];
+      entry.in_features = shape.columns();
     } else {
       entry.out_features = whole_shape(tensor)[0];
     }
@@ -466,6 +477,7 @@ LoraOptions lora_options(const Recipe& recipe, int64_t row_tokens) {
   options.dora = recipe.use_dora;
   options.init = recipe.init_lora_weights;
   options.target_modules = recipe.target_modules;
+  options.target_parameters = recipe.target_parameters;
   options.modules_to_save = recipe.modules_to_save;
   options.layers = recipe.layers_to_transform;
   options.ranks = patterns_of(recipe, "rank_pattern", recipe.rank_pattern);

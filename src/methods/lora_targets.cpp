@@ -37,12 +37,13 @@ void checked(const Call& call) {
 }
 
 // The outputs of routers, before their biases are added. Routers are not adapted, as PEFT does not
-// treat them as linears either.
+// treat them as linears either; the gate of a shared expert, which has one output, is a linear.
 std::set<TensorId> routing_logits(const Program& program) {
   std::set<TensorId> logits;
   for (auto operation = program.operations.rbegin(); operation != program.operations.rend();
        ++operation) {
-    if (operation->attributes.is<Route>())
+    if (operation->attributes.is<Route>() &&
+        program.tensor(id_of(*operation, Route::kLogits)).shape.columns() > 1)
       logits.insert(id_of(*operation, Route::kLogits));
     else if (operation->attributes.is<AddBias>() && logits.contains(id_of(*operation, AddBias::kY)))
       logits.insert(id_of(*operation, AddBias::kX));
@@ -190,7 +191,9 @@ void LoraTargets::require_match(const std::string& written, const LoraTarget& ta
   base::throw_user_error(
       "target_modules: \"{}\" matches no linear of this model{}; it has {}, or use "
       "all-linear{}; embeddings are {}, by name",
-      written, routing_.empty() ? "" : " that is adapted (routers and experts are not)",
+      written,
+      routing_.empty() ? ""
+                       : " that is adapted (routers are not, and experts are by target_parameters)",
       fmt::join(linears, ", "),
       formats::is_module_pattern(written)
           ? ". A regular expression matches whole names, such as " + first

@@ -174,12 +174,28 @@ enum class ExpertFiles : uint8_t {
   // One tensor holds a linear of all experts, (experts, in, out): "MODULE.GATE_UP", whose columns
   // alternate between gate and up, and "MODULE.DOWN".
   together,
+  // One tensor holds a linear of all experts, (experts, out, in): "MODULE.GATE_UP", whose rows are
+  // an expert's gate and then its up, and "MODULE.DOWN".
+  stacked,
 };
 
 // (u + 1) g sigmoid(alpha g), with the gate g clamped to at most `limit`, and u to [-limit, limit].
 struct ClampedGate {
   float limit = 0;
   float alpha = 0;
+};
+
+// What a router's logits are made into (program/kinds/expert/route.h).
+enum class RouterScore : uint8_t {
+  softmax,
+  sigmoid,
+};
+
+// An mlp that all tokens go through, next to the experts that are chosen for each. With a gate, a
+// linear of one output, what it gives a token is multiplied by sigmoid(gate(x)).
+struct SharedExpert {
+  GatedMlp mlp;
+  std::optional<Linear> gate;
 };
 
 // A mixture of experts: a router assigns each token to `chosen` of `experts` gated mlps, and adds
@@ -199,6 +215,15 @@ struct ExpertsBlock {
   // exist only where files hold experts together; otherwise the activation is silu(gate) * up.
   bool bias = false;
   ClampedGate clamped_gate{};
+  RouterScore score = RouterScore::softmax;
+  // A tensor (experts) in fp32 that is added to scores while experts are chosen; it does not train.
+  // Empty: there is none.
+  std::string correction;
+  // Experts form `groups` groups, of which a token reaches `chosen_groups`.
+  int64_t groups = 1;
+  int64_t chosen_groups = 1;
+  float scale = 1.0F;  // factor of the experts' weights
+  std::optional<SharedExpert> shared;
 };
 
 // A gated delta net (Yang et al. 2024), which stands in the place of attention. Queries, keys and
@@ -292,6 +317,9 @@ struct Stack {
   // names here are without it (formats/adapter/adapter_names.h). Empty: the files hold a model of
   // text alone.
   std::string text_module;
+  // Files may hold layers after the last one, which predict tokens after the next one and are
+  // skipped.
+  bool further_layers = false;
   // Tensors of a layer that files may hold although they are not weights: "attention.masked_bias".
   std::vector<std::string> ignored;
   // Other names under which files may hold the embedding's table.

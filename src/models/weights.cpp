@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <set>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <variant>
 
@@ -84,12 +87,19 @@ class WeightList {
     const size_t router = weights_.size();
     (*this)(experts.router);
     weights_[router].is_router = true;
+    if (!experts.correction.empty()) {
+      add(experts.correction, {experts.experts}, Initializer::zeros);
+      weights_.back().is_constant = true;
+    }
     of_experts(gate_up_name(experts), gate_up_shape(experts), Initializer::normal);
     if (experts.bias)
       of_experts(gate_up_bias_name(experts), gate_up_bias_shape(experts), Initializer::zeros);
     of_experts(down_name(experts), down_shape(experts), Initializer::normal);
     if (experts.bias)
       of_experts(down_bias_name(experts), down_bias_shape(experts), Initializer::zeros);
+    if (!experts.shared) return;
+    (*this)(experts.shared->mlp);
+    if (experts.shared->gate) (*this)(*experts.shared->gate);
   }
 
   void operator()(const GatedDeltaBlock& block) {
@@ -202,6 +212,21 @@ std::string embedding_weight(const Stack& stack) { return weight_name(stack.embe
 
 std::string head_weight(const Stack& stack) { return weight_name(stack.head); }
 
+namespace {
+
+// Whether this is "model.layers.46.mlp.gate.weight" in a model of 46 layers.
+bool is_of_further_layer(std::string_view name, const Stack& stack) {
+  const std::string prefix = stack.prefix + ".";
+  if (!name.starts_with(prefix)) return false;
+  name.remove_prefix(prefix.size());
+  int64_t layer = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), layer);
+  return error == std::errc{} && end != name.data() + name.size() && *end == '.' &&
+         layer >= std::ssize(stack.layers);
+}
+
+}  // namespace
+
 bool is_ignorable(const std::string& name, const Stack& stack) {
   if (name.ends_with(".rotary_emb.inv_freq")) return true;
   if (!stack.text_module.empty() && formats::is_of_other_part(name)) return true;
@@ -211,6 +236,7 @@ bool is_ignorable(const std::string& name, const Stack& stack) {
     return (is_of_encoder || name.starts_with(stack.prefix + ".")) && name.ends_with("." + module);
   };
   if (std::ranges::any_of(stack.ignored, is_of_layer)) return true;
+  if (stack.further_layers && is_of_further_layer(name, stack)) return true;
   return stack.tied_head && name == head_weight(stack);
 }
 

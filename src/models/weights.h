@@ -23,12 +23,16 @@ struct Weight {
   bool is_router = false;
   bool is_expert = false;   // of all experts, or of one expert as in files
   bool in_16_bits = false;  // a linear that stays in 16 bits where others are stored in 4 bits
+  // A constant of the model in fp32, whatever the others are: it never trains.
+  bool is_constant = false;
 
   // Whether this is a linear of a layer, which can have an adapter. Embeddings, norms, biases, the
   // head, routers and the matrices of experts are not.
   bool is_linear() const { return layer >= 0 && shape.rank() == 2 && !is_router && !is_expert; }
   // Whether it can be stored in 4 bits.
   bool is_quantised() const { return is_linear() && !in_16_bits; }
+  // Whether it is the matrices of experts, one after the other, which can be stored in 4 bits too.
+  bool is_of_matrices() const { return is_expert && shape.rank() == 3; }
   // The shape (out, in) in which a linear is stored in 4 bits.
   program::Shape shape_in_4_bits() const {
     return transposed ? program::Shape{shape[1], shape[0]} : shape;

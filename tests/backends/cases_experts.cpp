@@ -106,6 +106,52 @@ void add_routes(CaseList& list) {
     }
 }
 
+// Routers whose experts are chosen by their scores.
+struct ScoredRouting {
+  int64_t tokens;
+  program::Route route;
+  int64_t experts;
+};
+
+const ScoredRouting kScoredRoutings[]{
+    {17, {.k = 1, .normalize = false, .sigmoid = true}, 1},
+    {9, {.k = 2, .sigmoid = true, .scale = 1.5F}, 5},
+    {65, {.k = 3, .normalize = false, .corrected = true}, 33},
+    {130,
+     {.k = 4, .sigmoid = true, .corrected = true, .groups = 8, .chosen_groups = 3, .scale = 2.5F},
+     40},
+    {33, {.k = 5, .normalize = false, .sigmoid = true, .groups = 3, .chosen_groups = 2}, 9}};
+
+void add_scored_route(CaseList& list, const ScoredRouting& routing) {
+  const auto& [tokens, route, experts] = routing;
+  const Shape shape{tokens, experts};
+  const Shape chosen{tokens, route.k};
+  const std::string name =
+      fmt::format("{} tokens, {} of {} experts{}, {} of {} groups", tokens, route.k, experts,
+                  route.sigmoid ? " by sigmoids" : "", route.chosen_groups, route.groups);
+  const Values logits = normal(list.random, shape.elements(), 0.0, 2.0);
+  CaseBuilder builder = list.builder();
+  std::vector<TensorId> reads{builder.input(shape, list.types.activation, logits)};
+  if (route.corrected)
+    reads.push_back(builder.measure({experts}, normal(list.random, experts, 0.0, 0.5)));
+  const auto integers = [&](const Shape& of) { return builder.output(of, program::DType::i32); };
+  list.add(builder.finish(name, route, reads,
+                          {builder.output_measure(chosen), integers(chosen), integers(chosen),
+                           integers({experts, 2})}));
+  CaseBuilder of_grad = list.builder();
+  Values ids;
+  for (int64_t token = 0; token < tokens; ++token)
+    for (int64_t i = 0; i < route.k; ++i) ids.push_back(static_cast<double>((token + i) % experts));
+  const std::vector<TensorId> given{of_grad.measure(chosen, normal(list.random, tokens * route.k)),
+                                    of_grad.input(shape, list.types.activation, logits),
+                                    of_grad.index(chosen, ids)};
+  list.add(of_grad.finish(
+      name,
+      program::RouteGrad{
+          .normalize = route.normalize, .sigmoid = route.sigmoid, .scale = route.scale},
+      given, {of_grad.output_activation(shape)}));
+}
+
 struct RowSize {
   int64_t tokens, k, width;
 };
@@ -336,6 +382,7 @@ void add_cases(CaseList& list) {
   for (const GroupedSize& size :
        {GroupedSize{65, 7, 64, 24}, GroupedSize{17, 3, 5, 33}, GroupedSize{130, 2, 40, 136}})
     add_products(list, size, Share::random, true);
+  for (const ScoredRouting& routing : kScoredRoutings) add_scored_route(list, routing);
 }
 
 }  // namespace

@@ -91,6 +91,13 @@ constexpr Family kFamilies[]{
     {"gpt_oss", R"({"model_type": "gpt_oss", "head_dim": 12, "num_local_experts": 5,
                     "num_experts_per_tok": 2, "sliding_window": 20})",
      "model.layers.1.mlp.experts.gate_up_proj_bias", "k_proj o_proj q_proj v_proj"},
+    {"granitemoe",
+     R"({"model_type": "granitemoe", "num_local_experts": 5, "num_experts_per_tok": 2})",
+     "model.layers.1.block_sparse_moe.input_linear.weight", "k_proj o_proj q_proj v_proj"},
+    {"glm4_moe",
+     R"({"model_type": "glm4_moe", "head_dim": 12, "n_routed_experts": 6, "num_experts_per_tok": 3,
+         "n_group": 3, "topk_group": 2, "moe_intermediate_size": 20})",
+     "model.layers.1.mlp.gate.e_score_correction_bias", kLlamaModules},
 };
 
 class Families : public ::testing::TestWithParam<Family> {

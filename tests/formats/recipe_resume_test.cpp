@@ -39,6 +39,8 @@ TEST(KeysOnResume, ThoseThatMakeAnotherRun) {
                                                    "rank_pattern",
                                                    "alpha_pattern",
                                                    "target_modules",
+                                                   "target_parameters",
+                                                   "load_experts_in_4bit",
                                                    "use_rslora",
                                                    "use_dora",
                                                    "init_lora_weights",

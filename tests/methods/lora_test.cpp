@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "formats/recipe/recipe.h"
+#include "methods/lora_experts.h"
 #include "methods/update.h"
 #include "models/families/families.h"
 #include "models/forward/forward.h"
@@ -56,6 +57,59 @@ TEST(Lora, LeavesRoutersAlone) {
       EXPECT_TRUE(is_adapted) << tensor.name;
     }
   }
+}
+
+// The names and sizes of PEFT's tensors (tests/goldens/lora_experts holds such a folder), whatever
+// files call the matrices.
+TEST(Lora, OfExpertsHasPeftsNames) {
+  struct Sizes {
+    const char* model;
+    int64_t experts, hidden, inner;
+  };
+  for (const auto& [model, experts, hidden, inner] :
+       {Sizes{"gpt-oss-20b", 32, 2880, 2880}, Sizes{"qwen3-30b-a3b", 128, 2048, 768},
+        Sizes{"mixtral-8x7b", 8, 4096, 14336}}) {
+    SCOPED_TRACE(model);
+    LoraOptions options;
+    options.r = 3;
+    options.target_modules = {"q_proj"};
+    options.target_parameters = {"mlp.experts.gate_up_proj", "experts.down_proj"};
+    const Program adapted = lora(forward(model), options);
+    EXPECT_EQ(program::verify(adapted), std::vector<std::string>{});
+    const auto stored = [&](const std::string& name) {
+      const program::TensorId id = adapted.find("model.layers.3.mlp.experts" + name);
+      EXPECT_NE(id, program::kNone) << name;
+      if (id == program::kNone) return program::Shape{};
+      return stored_lora_shape(adapted.tensor(id).name, adapted.tensor(id).shape);
+    };
+    EXPECT_EQ(stored(".base_layer.lora_A.weight"), (program::Shape{3 * experts, hidden}));
+    EXPECT_EQ(stored(".base_layer.lora_B.weight"), (program::Shape{2 * inner, 3 * experts}));
+    EXPECT_EQ(stored(".lora_A.weight"), (program::Shape{3 * experts, inner}));
+    EXPECT_EQ(stored(".lora_B.weight"), (program::Shape{hidden, 3 * experts}));
+    options.target_parameters = {"gate_up_proj"};
+    const Program of_one = lora(forward(model), options);
+    EXPECT_NE(of_one.find("model.layers.3.mlp.experts.lora_A.weight"), program::kNone);
+    EXPECT_EQ(of_one.find("model.layers.3.mlp.experts.base_layer.lora_A.weight"), program::kNone);
+  }
+}
+
+TEST(Lora, RefusesParametersThatAreNotThere) {
+  const auto error_of = [](const char* model) {
+    LoraOptions options;
+    options.target_modules = {"q_proj"};
+    options.target_parameters = {"mlp.experts.up_proj"};
+    try {
+      lora(forward(model), options);
+    } catch (const base::UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(error_of("qwen3-30b-a3b")
+                .find("has model.layers.0.mlp.experts.gate_up_proj, "
+                      "model.layers.0.mlp.experts.down_proj"),
+            std::string::npos);
+  EXPECT_NE(error_of("smollm2-135m").find("has none"), std::string::npos);
 }
 
 TEST(Lora, AdaptsEveryLinearOfEveryLayer) {

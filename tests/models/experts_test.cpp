@@ -166,6 +166,38 @@ TEST(ExpertConfig, LayersThatAreNotThereAreRefused) {
   }
 }
 
+TEST(ExpertConfig, GroupsAreEqualAndHaveEnoughExperts) {
+  const auto text = [](const char* groups) {
+    return fmt::format(
+        R"({{"model_type": "glm4_moe", "hidden_size": 32, "num_hidden_layers": 3,
+             "num_attention_heads": 4, "num_key_value_heads": 4, "intermediate_size": 48,
+             "vocab_size": 100, "n_routed_experts": 12, "num_experts_per_tok": 3, {}}})",
+        groups);
+  };
+  const ModelConfig config =
+      parse_config(text(R"("n_group": 4, "topk_group": 2, "first_k_dense_replace": 2)"), "file");
+  EXPECT_EQ(config.dense_layers, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(config.shared_expert_size, 1408);
+  EXPECT_NE(error_of(text(R"("n_group": 5)")).find("n_group"), std::string::npos);
+  EXPECT_NE(error_of(text(R"("n_group": 12)")).find("n_group"), std::string::npos);
+  EXPECT_NE(error_of(text(R"("n_group": 2, "topk_group": 3)")).find("topk_group"),
+            std::string::npos);
+  EXPECT_NE(error_of(text(R"("n_group": 6, "topk_group": 1)")).find("topk_group"),
+            std::string::npos);
+}
+
+// Corrections of scores are fp32 whatever the rest is, and never train; the layer behind the last
+// one is left out.
+TEST(Experts, CorrectionsAreConstantsOfTheModel) {
+  const Stack stack = stack_of(*preset("glm-4.5-air"));
+  int constants = 0;
+  for (const Weight& weight : weights_of(stack)) constants += weight.is_constant ? 1 : 0;
+  EXPECT_EQ(constants, 45);
+  EXPECT_TRUE(is_ignorable("model.layers.46.mlp.gate.weight", stack));
+  EXPECT_FALSE(is_ignorable("model.layers.45.mlp.gate.weight", stack));
+  EXPECT_FALSE(is_ignorable("model.layers.46.mlp.gate.weight", stack_of(*preset("qwen3-8b"))));
+}
+
 TEST(ExpertConfig, WhatIsNotBuiltIsRefusedByName) {
   EXPECT_NE(error_of(small(R"(, "num_experts_per_tok": 9)")).find("num_experts_per_tok"),
             std::string::npos);

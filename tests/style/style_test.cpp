@@ -186,12 +186,14 @@ const std::map<std::string, std::set<std::string>> kMayName{
     {"backends/cuda/attention/rope.cpp", {"CacheWrite", "Rope"}},
     {"bench/job_products.cpp", {"LinearCrossEntropyTrain", "Matmul"}},
     {"methods/lora.cpp", {"Matmul", "RowNorms", "scale_columns"}},
+    {"methods/lora_experts.cpp", {"GroupedMatmul"}},
     {"methods/lora_slots.cpp", {"Matmul"}},
     {"methods/lora_targets.cpp", {"AddBias", "Embedding", "Matmul", "Route"}},
     {"methods/loss_builder.cpp", {"LinearCrossEntropy"}},
     {"passes/lowering/fuse.cpp", {"Accumulate", "Matmul", "accumulate", "add"}},
     {"passes/lowering/fuse_low_rank.cpp", {"Matmul", "dequantize_nf4"}},
-    {"passes/lowering/quantize.cpp", {"Matmul", "RowNorms", "matmul", "row_norms"}},
+    {"passes/lowering/quantize.cpp",
+     {"Matmul", "RowNorms", "grouped_matmul", "matmul", "row_norms"}},
     {"passes/memory/schedule.cpp", {"Add"}},
     {"passes/gradient/update_in_backward.cpp", {"ClipFactor"}}};
 

@@ -46,6 +46,10 @@ inline constexpr std::array kGoldenModels{"basic",
                                           "ernie4_5",
                                           "cohere2",
                                           "ministral3",
+                                          "qwen2_moe",
+                                          "olmoe",
+                                          "granitemoe",
+                                          "glm4_moe",
                                           "qwen3_5"};
 
 }  // namespace snug::test

@@ -152,6 +152,7 @@ std::vector<GoldenParameter> cases_in(program::DType compute) {
     cases.push_back({backend, "lora_embedding_gpt2", "gpt2/model", "lora_embedding_gpt2/adapter"});
     cases.push_back(
         {backend, "lora_saved_head", "gpt_neox_in_turn/model", "lora_saved_head/adapter"});
+    cases.push_back({backend, "lora_experts", "qwen3_moe/model", "lora_experts/adapter"});
     cases.push_back({backend, "lora_gpt_neox", "gpt_neox_in_turn/model", "lora_gpt_neox/adapter"});
     cases.push_back({backend, "prompt_layer", "grouped_tied/model", "prompt_layer/adapter"});
     cases.push_back({backend, "prompt_head", "qwen3/model", "prompt_head/adapter"});

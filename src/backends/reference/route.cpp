@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -13,11 +15,16 @@ namespace {
 using program::Route;
 using program::RouteGrad;
 
+// The scores of a token's experts.
 template <typename T>
-std::vector<T> probabilities(const Floats<T>& logits, int64_t row) {
+std::vector<T> scores(const Floats<T>& logits, int64_t row, bool sigmoid) {
   std::vector<T> result;
   for (int64_t expert = 0; expert < logits.columns(); ++expert)
     result.push_back(logits.at(row, expert));
+  if (sigmoid) {
+    for (T& value : result) value = 1 / (1 + std::exp(-value));
+    return result;
+  }
   const T most = *std::max_element(result.begin(), result.end());
   T sum = 0;
   for (T& value : result) sum += value = std::exp(value - most);
@@ -25,15 +32,44 @@ std::vector<T> probabilities(const Floats<T>& logits, int64_t row) {
   return result;
 }
 
-// The experts sorted by their logits, the largest first; of equal ones the one with the lower
-// number comes first.
+// Numbers from 0, sorted by their values, the largest first; of equal ones the lower number comes
+// first.
 template <typename T>
-std::vector<int32_t> ranked(const Floats<T>& logits, int64_t row) {
-  std::vector<int32_t> experts(static_cast<size_t>(logits.columns()));
-  std::iota(experts.begin(), experts.end(), 0);
-  std::ranges::stable_sort(
-      experts, [&](int32_t a, int32_t b) { return logits.at(row, a) > logits.at(row, b); });
-  return experts;
+std::vector<int32_t> ranked(const std::vector<T>& values) {
+  std::vector<int32_t> numbers(values.size());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  std::ranges::stable_sort(numbers, [&](int32_t a, int32_t b) {
+    return values[static_cast<size_t>(a)] > values[static_cast<size_t>(b)];
+  });
+  return numbers;
+}
+
+// The experts by what they are chosen by, the first k of which a token gets.
+template <typename T>
+std::vector<int32_t> by_choice(const Route& route, const Invocation& invocation, int64_t row) {
+  const Floats<T> logits(invocation[Route::kLogits]);
+  std::vector<T> values;
+  for (int64_t expert = 0; expert < logits.columns(); ++expert)
+    values.push_back(logits.at(row, expert));
+  if (route.chooses_by_score()) values = scores(logits, row, route.sigmoid);
+  if (route.corrected)
+    for (size_t expert = 0; expert < values.size(); ++expert)
+      values[expert] += Floats<T>(invocation[Route::kCorrection])[static_cast<int64_t>(expert)];
+  if (route.groups == 1) return ranked(values);
+  const size_t width = values.size() / static_cast<size_t>(route.groups);
+  std::vector<T> sums;
+  for (size_t begin = 0; begin < values.size(); begin += width) {
+    std::vector<T> group(values.begin() + static_cast<std::ptrdiff_t>(begin),
+                         values.begin() + static_cast<std::ptrdiff_t>(begin + width));
+    std::ranges::sort(group, std::greater{});
+    sums.push_back(group[0] + group[1]);
+  }
+  const std::vector<int32_t> groups = ranked(sums);
+  for (size_t i = static_cast<size_t>(route.chosen_groups); i < groups.size(); ++i)
+    std::fill_n(values.begin() +
+                    static_cast<std::ptrdiff_t>(groups[i]) * static_cast<std::ptrdiff_t>(width),
+                width, -std::numeric_limits<T>::infinity());
+  return ranked(values);
 }
 
 // Whether each token belongs to a segment.
@@ -57,7 +93,7 @@ void add_up(const Route& route, const Invocation& invocation) {
   const std::vector<bool> counted = in_segments(invocation[Route::kSegments], logits.rows());
   for (int64_t row = 0; row < logits.rows(); ++row) {
     if (!counted[static_cast<size_t>(row)]) continue;
-    const std::vector<T> likely = probabilities(logits, row);
+    const std::vector<T> likely = scores(logits, row, false);
     for (size_t expert = 0; expert < likely.size(); ++expert) sums[expert] += likely[expert];
     for (int64_t i = 0; i < route.k; ++i) ++counts[ids[row * route.k + i]];
   }
@@ -73,16 +109,16 @@ void run(const Route& route, const Invocation& invocation) {
   auto* places = invocation[Route::kPlaces].as<int32_t>();
   auto* bounds = invocation[Route::kBounds].as<int32_t>();
   for (int64_t row = 0; row < logits.rows(); ++row) {
-    const std::vector<T> likely = probabilities(logits, row);
-    const std::vector<int32_t> experts = ranked(logits, row);
-    T sum = 0;
+    const std::vector<T> likely = scores(logits, row, route.sigmoid);
+    const std::vector<int32_t> experts = by_choice<T>(route, invocation, row);
+    T sum = route.sigmoid ? static_cast<T>(program::kRouteEpsilon) : 0;
     for (int64_t i = 0; i < route.k; ++i)
       sum += likely[static_cast<size_t>(experts[static_cast<size_t>(i)])];
     for (int64_t i = 0; i < route.k; ++i) {
       const int32_t expert = experts[static_cast<size_t>(i)];
       ids[row * route.k + i] = expert;
       const T weight = likely[static_cast<size_t>(expert)];
-      weights.set(row, i, route.normalize ? weight / sum : weight);
+      weights.set(row, i, (route.normalize ? weight / sum : weight) * static_cast<T>(route.scale));
     }
   }
   int32_t place = 0;
@@ -117,25 +153,26 @@ void run(const RouteGrad& grad, const Invocation& invocation) {
   std::vector<bool> counted(static_cast<size_t>(logits.rows()), false);
   if (grad.balance) counted = in_segments(invocation[RouteGrad::kSegments], logits.rows());
   for (int64_t row = 0; row < logits.rows(); ++row) {
-    const std::vector<T> likely = probabilities(logits, row);
-    T sum = 0;  // sum of the probabilities that count
+    const std::vector<T> likely = scores(logits, row, grad.sigmoid);
+    T sum = 0;  // sum of the scores that count
     T dot = 0;  // dot product of these with their gradients
     std::vector<T> gradient(likely.size(), 0);
-    std::vector<bool> counts(likely.size(), !grad.normalize);
+    std::vector<bool> counts(likely.size(), !grad.normalize && !grad.sigmoid);
     for (int64_t i = 0; i < k; ++i) {
       const auto expert = static_cast<size_t>(ids[row * k + i]);
-      gradient[expert] = dweights.at(row, i);
+      gradient[expert] = dweights.at(row, i) * static_cast<T>(grad.scale);
       counts[expert] = true;
       dot += likely[expert] * gradient[expert];
       sum += likely[expert];
     }
     if (!grad.normalize) sum = 1;
+    if (!grad.normalize && grad.sigmoid) dot = 0;  // such weights do not depend on one another
     std::vector<T> of_balance(likely.size(), 0);
     if (counted[static_cast<size_t>(row)])
       of_balance = through_sums(likely, Floats<T>(invocation[RouteGrad::kDSums]));
     for (size_t expert = 0; expert < likely.size(); ++expert) {
-      const T of_weights =
-          counts[expert] ? likely[expert] / sum * (gradient[expert] - dot / sum) : T{0};
+      T of_weights = counts[expert] ? likely[expert] / sum * (gradient[expert] - dot / sum) : T{0};
+      if (grad.sigmoid) of_weights *= 1 - likely[expert];
       dlogits.set(row, static_cast<int64_t>(expert), of_weights + of_balance[expert]);
     }
   }

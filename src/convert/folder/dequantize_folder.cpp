@@ -129,7 +129,7 @@ std::vector<Converted> converted(const TensorIndex& index, const models::Stack& 
     result.spec.name = weight.name;
     for (int axis = 0; axis < weight.shape.rank(); ++axis)
       result.spec.shape.push_back(weight.shape[axis]);
-    if (weight.is_expert && weight.shape.rank() == 3)
+    if (weight.is_of_matrices())
       result.decoded = formats::find_mxfp4(index, weight.name, weight.shape[0], weight.shape[2],
                                            weight.shape[1]);
     result.spec.dtype = DType::bf16;

@@ -9,6 +9,7 @@
 #include "formats/adapter/adapter_names.h"
 #include "formats/adapter/lora_patterns.h"
 #include "formats/adapter/peft_adapter.h"
+#include "formats/adapter/renamed_modules.h"
 
 #include <algorithm>
 #include <array>
@@ -24,7 +25,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 // Keys that are read, or whose value does not affect what a trained adapter computes.
-constexpr std::array<std::string_view, 31> kReadKeys{"alpha_pattern",
+constexpr std::array<std::string_view, 32> kReadKeys{"alpha_pattern",
                                                      "auto_mapping",
                                                      "base_model_name_or_path",
                                                      "bias",
@@ -51,6 +52,7 @@ constexpr std::array<std::string_view, 31> kReadKeys{"alpha_pattern",
                                                      "revision",
                                                      "runtime_config",
                                                      "target_modules",
+                                                     "target_parameters",
                                                      "task_type",
                                                      "trainable_token_indices",
                                                      "use_dora",
@@ -66,8 +68,6 @@ constexpr std::array kUnbuiltKeys{
     UnbuiltKey{"arrow_config", "adapters that a router chooses among"},
     UnbuiltKey{"layer_replication", "layers of the model that are repeated"},
     UnbuiltKey{"lora_bias", "a bias of B"},
-    UnbuiltKey{"target_parameters",
-               "LoRA of parameters that are no linear layers, such as experts"},
     UnbuiltKey{"use_bdlora", "matrices in blocks"},
     UnbuiltKey{"use_qalora", "inputs of A that are averaged in groups"}};
 
@@ -148,11 +148,12 @@ LoraSizes read_sizes(const base::JsonObject& config,
   if (ranks.empty() && alphas.empty()) return sizes;
   const LoraSize plain{lora.r, lora.alpha};
   for (const std::string& module : modules()) {
-    const double rank = ranks.of(module).value_or(static_cast<double>(lora.r));
+    const std::string name = wrapped_parameter(module, lora.target_parameters);
+    const double rank = ranks.of(name).value_or(static_cast<double>(lora.r));
     if (rank != std::floor(rank))
       config.fail("rank_pattern",
-                  fmt::format("gives '{}' the rank {}; expected a whole number", module, rank));
-    const LoraSize size{static_cast<int64_t>(rank), alphas.of(module).value_or(lora.alpha)};
+                  fmt::format("gives '{}' the rank {}; expected a whole number", name, rank));
+    const LoraSize size{static_cast<int64_t>(rank), alphas.of(name).value_or(lora.alpha)};
     if (!(size == plain)) sizes.emplace(plain_module(module), size);
   }
   return sizes;
@@ -190,7 +191,8 @@ void check_values(const base::JsonObject& config, const LoraConfig& lora) {
   if (!(lora.dropout >= 0 && lora.dropout < 1))
     config.fail("lora_dropout",
                 fmt::format("is {}; expected 0 or more and less than 1", lora.dropout));
-  if (lora.target_modules.empty()) config.fail("target_modules", "is empty; expected module names");
+  if (lora.target_modules.empty() && lora.target_parameters.empty())
+    config.fail("target_modules", "is empty; expected module names");
 }
 
 }  // namespace
@@ -224,7 +226,11 @@ LoraConfig read_lora_config(const fs::path& folder, OtherParts others) {
   lora.use_rslora = config.boolean_or("use_rslora", false);
   lora.use_dora = config.boolean_or("use_dora", false);
   lora.base_model = config.text_or("base_model_name_or_path", "");
-  lora.target_modules = read_target_modules(config, folder);
+  if (!is_neutral(config.value().value("target_parameters", json(nullptr))))
+    lora.target_parameters = plain_modules(config.texts("target_parameters"));
+  if (lora.target_parameters.empty() ||
+      !is_neutral(config.value().value("target_modules", json(nullptr))))
+    lora.target_modules = read_target_modules(config, folder);
   if (!is_neutral(config.value().value("modules_to_save", json(nullptr))))
     lora.modules_to_save = plain_modules(config.texts("modules_to_save"));
   lora.token_rows = read_token_rows(config);
@@ -262,6 +268,8 @@ void write_lora_config(const fs::path& folder, const LoraConfig& config) {
       {"rank_pattern", json::object()},
       {"revision", nullptr},
       {"target_modules", config.target_modules},
+      {"target_parameters",
+       config.target_parameters.empty() ? json(nullptr) : json(config.target_parameters)},
       {"task_type", config.has_encoder ? "SEQ_2_SEQ_LM" : "CAUSAL_LM"},
       {"use_dora", config.use_dora},
       {"use_rslora", config.use_rslora},

@@ -49,7 +49,8 @@ struct LoraConfig {
   // by layers_to_transform, exclude_modules or a pattern: the full names of the modules that have
   // tensors. Names are without wrappers (adapter_names.h).
   std::vector<std::string> target_modules;
-  std::string base_model;  // base_model_name_or_path; may be empty
+  std::string base_model;                        // base_model_name_or_path; may be empty
+  std::vector<std::string> target_parameters{};  // by the ends of their names
   // The modules that train whole next to the adapter, by the ends of their names.
   std::vector<std::string> modules_to_save{};
   // The modules with tensors whose rank or alpha differs (rank_pattern, alpha_pattern).

@@ -58,24 +58,27 @@ void check_types(const SafetensorsFile& file, std::initializer_list<const Tensor
                              file.path().string(), tensor->name, tensor->stored_dtype);
 }
 
+// `of_experts`: A and B are those of all experts of a layer, as many as their sizes say.
 LoraModule read_module(const SafetensorsFile& file, const std::string& module, const TensorInfo& a,
-                       int64_t r) {
+                       int64_t r, bool of_experts) {
   const bool is_embedding = a.name.ends_with(kSuffixEmbeddingA);
   const TensorInfo& b = is_embedding
                             ? require_partner(file, module, kSuffixEmbeddingA, kSuffixEmbeddingB)
                             : require_partner(file, module, kSuffixA, kSuffixB);
-  if (a.shape.size() != 2 || a.shape[0] != r)
+  const bool is_of_many = of_experts && a.shape.size() == 2 && a.shape[0] >= r && r > 0;
+  const int64_t experts = is_of_many ? a.shape[0] / r : 1;
+  if (a.shape.size() != 2 || a.shape[0] != r * experts)
     base::throw_user_error(
         "{}: tensor '{}' has shape {}; expected [{}, in_features], since adapter_config.json says "
         "r = {}",
         file.path().string(), a.name, shape_text(a.shape), r, r);
-  if (b.shape.size() != 2 || b.shape[1] != r)
+  if (b.shape.size() != 2 || b.shape[1] != r * experts)
     base::throw_user_error(
         "{}: tensor '{}' has shape {}; expected [out_features, {}], since adapter_config.json says "
         "r = {}",
         file.path().string(), b.name, shape_text(b.shape), r, r);
   check_types(file, {&a, &b});
-  return {module, a.shape[1], b.shape[0], is_embedding, r};
+  return {module, a.shape[1], b.shape[0], is_embedding, r, experts};
 }
 
 // Checks that the base model's own table, if it is saved, has the same vocabulary.
@@ -194,7 +197,8 @@ PeftAdapter::PeftAdapter(const fs::path& folder, OtherParts others)
 }
 
 void PeftAdapter::add_module(const std::string& module, const TensorInfo& a) {
-  modules_.push_back(read_module(*file_, module, a, config_.size_of(module).r));
+  const bool of_experts = wrapped_parameter(module, config_.target_parameters) != module;
+  modules_.push_back(read_module(*file_, module, a, config_.size_of(module).r, of_experts));
   check_base(*file_, modules_.back());
   if (config_.use_dora && !modules_.back().is_embedding) check_magnitude(*file_, modules_.back());
 }

@@ -38,6 +38,9 @@ struct LoraModule {
   int64_t out_features = 0;
   bool is_embedding = false;
   int64_t r = 0;
+  // The matrices of so many experts share the module: A is (experts * r, in_features), by expert,
+  // and B (out_features, r * experts), by rank and then expert.
+  int64_t experts = 1;
 };
 
 // The names in the file of an adapter's tensors: "base_model.model.MODULE.lora_A.weight".

@@ -13,4 +13,13 @@ namespace snug::formats {
 // PEFT's adapters, which name tensors by modules.
 std::vector<std::string> names_of(std::string_view tensor);
 
+// PEFT's name of the parameter that holds a matrix of all experts of a layer, by the name that the
+// weight has here (models/stored/expert_names.h): transformers has one parameter for gate and up
+// and one for down, whatever files hold. Empty for other weights.
+std::string expert_parameter(std::string_view weight);
+// The parameter that an adapted module of experts wraps ("model.layers.0.mlp.experts.base_layer"),
+// of those that an adapter's target_parameters name; the module itself where it is none of experts.
+std::string wrapped_parameter(const std::string& module,
+                              const std::vector<std::string>& target_parameters);
+
 }  // namespace snug::formats

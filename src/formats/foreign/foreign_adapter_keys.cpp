@@ -96,9 +96,8 @@ void add_lora(ForeignRows& rows) {
             {{"CAUSAL_LM"}, {"SEQ_2_SEQ_LM"}}, "language models alone are trained")
       .pass_over({"lora_fan_in_fan_out", "fan_in_fan_out"},
                  "how a weight lies follows from the model")
-      .refuse({"lora_target_parameters", "peft_layers_pattern", "peft_layer_replication*",
-               "peft_trainable_token_indices*", "module_dropout", "loftq_config*", "peft.*",
-               "peft_config.*", "lora_config.*"},
+      .refuse({"peft_layers_pattern", "peft_layer_replication*", "peft_trainable_token_indices*",
+               "module_dropout", "loftq_config*", "peft.*", "peft_config.*", "lora_config.*"},
               kVariantAdvice)
       .refuse({"exclude_modules", "layers_pattern", "layer_replication*", "use_qalora",
                "trainable_token_indices*", "alora_invocation_tokens*", "eva_config*",

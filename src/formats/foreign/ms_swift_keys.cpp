@@ -63,7 +63,6 @@ std::vector<ToolKey> ms_swift_keys() {
       .same_as({"init_weights"}, "init_lora_weights")
       .refuse({"lorap_lr_ratio"}, "all weights have one learning rate; leave it out")
       .same_as({"target_regex"}, "target_modules")
-      .refuse({"target_parameters"}, "LoRA is added to linear layers; say target_modules")
       .only({"freeze_parameters_ratio"}, kZeroOnly, kRegexAdvice)
       .refuse({"freeze_parameters_regex", "trainable_parameters_regex"}, kRegexAdvice)
       .refuse({"moe_aux_loss_coef", "aux_loss_coef"},

@@ -54,10 +54,11 @@ constexpr std::array kMethodTable{MethodKeys{.method = Method::full,
                                              .not_merged = kNoWeights}};
 
 constexpr std::array kLora{Method::lora, Method::qlora};
-constexpr std::array<string_view, 13> kOfLora{
-    "layers_to_transform", "rank_pattern",          "alpha_pattern",    "lora_r",     "lora_alpha",
-    "lora_dropout",        "target_modules",        "modules_to_save",  "use_rslora", "use_dora",
-    "loraplus_lr_ratio",   "loraplus_lr_embedding", "init_lora_weights"};
+constexpr std::array<string_view, 14> kOfLora{
+    "layers_to_transform", "rank_pattern",     "alpha_pattern",     "lora_r",
+    "lora_alpha",          "lora_dropout",     "target_modules",    "modules_to_save",
+    "use_rslora",          "use_dora",         "loraplus_lr_ratio", "loraplus_lr_embedding",
+    "init_lora_weights",   "target_parameters"};
 constexpr std::array kPrompts{Method::adapter, Method::adapter_v2};
 constexpr std::array<string_view, 3> kOfPrompts{"adapter_len", "adapter_layers", "adapter_gates"};
 constexpr std::array kFull{Method::full};

@@ -273,6 +273,16 @@ void check_together(const Recipe& recipe) {
       std::find(targets.begin(), targets.end(), "all-linear") != targets.end())
     recipe.fail("target_modules",
                 "names 'all-linear' next to other modules; give one or the other");
+  if (recipe.target_parameters.empty()) return;
+  const auto refuse = [&](const char* key, std::string_view why) {
+    recipe.fail(key, fmt::format("is set, and target_parameters names matrices of experts, {}; "
+                                 "leave one of the two out",
+                                 why));
+  };
+  if (recipe.lora_dropout > 0) refuse("lora_dropout", "whose inputs are not dropped, as in PEFT");
+  if (recipe.use_dora) refuse("use_dora", "which have no magnitudes, as in PEFT");
+  if (!recipe.layers_to_transform.empty())
+    refuse("layers_to_transform", "which are those of all layers, as in PEFT");
 }
 
 // Known before anything is trained.

@@ -172,6 +172,8 @@ struct Recipe {
   double lora_alpha = 0;
   double lora_dropout = 0;
   std::vector<std::string> target_modules;  // {"all-linear"} or module names
+  // Parameters that are no linears, such as all experts' matrices of a layer, which get LoRA.
+  std::vector<std::string> target_parameters;
   std::vector<std::string> modules_to_save;
   bool use_rslora = false;
   bool use_dora = false;
@@ -189,6 +191,7 @@ struct Recipe {
   // For mixtures of experts; the defaults are those of the model's config.json.
   bool output_router_logits = false;  // training adds the loss that balances experts
   double router_aux_loss_coef = 0;
+  bool load_experts_in_4bit = false;  // with load_in_4bit or qlora
 
   BackendName backend = BackendName::cpu;
   std::string device;  // a GPU of the hardware table to plan for; empty: this machine's

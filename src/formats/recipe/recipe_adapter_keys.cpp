@@ -62,6 +62,13 @@ void add_adapter_keys(KeyTable& table) {
       .aliases({"lora_target_modules", "lora_target"})
       .translations({{"all", "all-linear"}});
   table
+      .add<&Recipe::target_parameters>(
+          "target_parameters", "",
+          "matrices of all experts of a layer that get LoRA, by the ends of their names in PEFT: "
+          "mlp.experts.gate_up_proj, mlp.experts.down_proj")
+      .aliases({"lora_target_parameters"})
+      .computed("none");
+  table
       .add<&Recipe::layers_to_transform>("layers_to_transform", "",
                                          "the layers, counted from 0, whose modules get LoRA")
       .aliases({"peft_layers_to_transform"})

@@ -95,9 +95,14 @@ struct ModelConfig {
   int64_t convolution_width = 0;
   // For families with mixtures of experts.
   int64_t num_experts = 0;
-  int64_t chosen_experts = 0;         // experts per token
-  int64_t expert_size = 0;            // intermediate_size of an expert
-  bool normalize_experts = true;      // their weights are divided by their sum
+  int64_t chosen_experts = 0;      // experts per token
+  int64_t expert_size = 0;         // intermediate_size of an expert
+  bool normalize_experts = true;   // their weights are divided by their sum
+  int64_t shared_expert_size = 0;  // intermediate_size of a shared expert; 0: there is none
+  int64_t expert_groups = 1;       // n_group and topk_group
+  int64_t chosen_groups = 1;
+  double expert_scale = 1.0;          // routed_scaling_factor, the factor of experts' weights
+  bool query_key_norms = false;       // for families that have both forms
   std::vector<int64_t> dense_layers;  // layers with one mlp instead of experts, ascending
   bool router_loss = false;           // output_router_logits: training adds the balancing loss
   double router_coefficient = 0;      // router_aux_loss_coef, the factor of that loss

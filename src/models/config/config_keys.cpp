@@ -84,6 +84,20 @@ double parse_scale(const JsonObject& json, std::string_view key, double absent) 
   return scale;
 }
 
+void parse_granite_scales(const base::JsonObject& json, ModelConfig& config) {
+  config.embedding_scale = parse_scale(json, "embedding_multiplier", 1.0);
+  config.residual_scale = parse_scale(json, "residual_multiplier", 1.0);
+  config.attention_scale = parse_scale(json, "attention_multiplier", 1.0);
+  config.logit_scale = 1.0 / parse_scale(json, "logits_scaling", 1.0);
+}
+
+void describe_granite_scales(const ModelConfig& config, nlohmann::json& json) {
+  json["embedding_multiplier"] = config.embedding_scale;
+  json["residual_multiplier"] = config.residual_scale;
+  json["attention_multiplier"] = config.attention_scale;
+  json["logits_scaling"] = 1.0 / config.logit_scale;
+}
+
 void require_plain_heads(const JsonObject& json, const ModelConfig& config) {
   const std::string& family = config.model_type;
   if (config.num_kv_heads != config.num_heads)

@@ -60,6 +60,11 @@ double as_written(float value);
 // A factor above 0 that fp32 has; `absent` where there is no such key. Throws UserError otherwise.
 double parse_scale(const base::JsonObject& json, std::string_view key, double absent);
 
+// Granite's four factors: embedding_multiplier, residual_multiplier, attention_multiplier and
+// logits_scaling, which divides.
+void parse_granite_scales(const base::JsonObject& json, ModelConfig& config);
+void describe_granite_scales(const ModelConfig& config, nlohmann::json& json);
+
 // Throws UserError where the file sets grouped-query heads, or a head width other than hidden_size
 // / heads. For families whose transformers code supports neither, so such a file describes another
 // model.

@@ -27,20 +27,14 @@ ModelConfig parse(const JsonObject& json) {
   config.rope = parse_rope(json);
   config.attention_bias = json.boolean_or("attention_bias", false);
   config.mlp_bias = json.boolean_or("mlp_bias", false);
-  config.embedding_scale = parse_scale(json, "embedding_multiplier", 1.0);
-  config.residual_scale = parse_scale(json, "residual_multiplier", 1.0);
-  config.attention_scale = parse_scale(json, "attention_multiplier", 1.0);
-  config.logit_scale = 1.0 / parse_scale(json, "logits_scaling", 1.0);
+  parse_granite_scales(json, config);
   return config;
 }
 
 void describe(const ModelConfig& config, nlohmann::json& json) {
   json["attention_bias"] = config.attention_bias;
   json["mlp_bias"] = config.mlp_bias;
-  json["embedding_multiplier"] = config.embedding_scale;
-  json["residual_multiplier"] = config.residual_scale;
-  json["attention_multiplier"] = config.attention_scale;
-  json["logits_scaling"] = 1.0 / config.logit_scale;
+  describe_granite_scales(config, json);
 }
 
 template <int kLogitDivisor>

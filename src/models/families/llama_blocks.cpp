@@ -42,13 +42,28 @@ AttentionBlock attention(const ModelConfig& config, int64_t layer, AttentionBias
 }
 
 GatedMlp gated_mlp(const ModelConfig& config, bool bias) {
+  return gated_mlp(config, "mlp", config.intermediate_size, bias);
+}
+
+GatedMlp gated_mlp(const ModelConfig& config, const std::string& module, int64_t inner, bool bias) {
   const int64_t hidden = config.hidden_size;
-  const int64_t inner = config.intermediate_size;
   GatedMlp mlp;
-  mlp.gate_up.parts = {{"mlp.gate_proj", inner, hidden, bias},
-                       {"mlp.up_proj", inner, hidden, bias}};
-  mlp.down = {"mlp.down_proj", hidden, inner, bias};
+  mlp.gate_up.parts = {{module + ".gate_proj", inner, hidden, bias},
+                       {module + ".up_proj", inner, hidden, bias}};
+  mlp.down = {module + ".down_proj", hidden, inner, bias};
   return mlp;
+}
+
+ExpertsBlock gated_experts(const ModelConfig& config) {
+  return {.router = {"mlp.gate", config.num_experts, config.hidden_size},
+          .experts = config.num_experts,
+          .chosen = config.chosen_experts,
+          .normalize = config.normalize_experts,
+          .module = "mlp.experts",
+          .gate = "gate_proj",
+          .up = "up_proj",
+          .down = "down_proj",
+          .inner = config.expert_size};
 }
 
 Mlp plain_mlp(const ModelConfig& config, const MlpNames& names, Activation activation, bool bias) {

@@ -28,6 +28,13 @@ AttentionBlock attention(const ModelConfig& config, int64_t layer, AttentionBias
 // mlp.{gate,up,down}_proj.
 GatedMlp gated_mlp(const ModelConfig& config, bool bias = false);
 
+// MODULE.{gate,up,down}_proj, `inner` wide.
+GatedMlp gated_mlp(const ModelConfig& config, const std::string& module, int64_t inner,
+                   bool bias = false);
+
+// The router mlp.gate and the experts mlp.experts.N.{gate,up,down}_proj, of the config's sizes.
+ExpertsBlock gated_experts(const ModelConfig& config);
+
 // An mlp without a gate.
 struct MlpNames {
   const char* up;

@@ -2,7 +2,6 @@
 // dense layers, which keep an mlp.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "models/config/config_keys.h"
@@ -16,18 +15,6 @@ namespace {
 
 using base::JsonObject;
 
-ExpertsBlock experts(const ModelConfig& config) {
-  return {.router = {"mlp.gate", config.num_experts, config.hidden_size},
-          .experts = config.num_experts,
-          .chosen = config.chosen_experts,
-          .normalize = config.normalize_experts,
-          .module = "mlp.experts",
-          .gate = "gate_proj",
-          .up = "up_proj",
-          .down = "down_proj",
-          .inner = config.expert_size};
-}
-
 Layer layer_of(const ModelConfig& config, int64_t layer) {
   const bool bias = config.attention_bias;
   AttentionBlock normed = attention(config, layer, {bias, bias});
@@ -35,27 +22,11 @@ Layer layer_of(const ModelConfig& config, int64_t layer) {
   normed.key_norm = rms_norm(config, "self_attn.k_norm", config.head_dim);
   if (std::ranges::binary_search(config.dense_layers, layer))
     return pre_norm_layer(config, std::move(normed), gated_mlp(config));
-  return pre_norm_layer(config, std::move(normed), experts(config));
+  return pre_norm_layer(config, std::move(normed), gated_experts(config));
 }
 
 Stack stack(const ModelConfig& config) {
   return decoder(config, [&](int64_t layer) { return layer_of(config, layer); });
-}
-
-// Dense layers are those that mlp_only_layers names; of the others, all but every
-// decoder_sparse_step-th.
-void parse_dense_layers(const JsonObject& json, ModelConfig& config) {
-  const int64_t step = positive_or(json, "decoder_sparse_step", 1);
-  std::vector<double> named;
-  if (json.has("mlp_only_layers")) named = json.numbers("mlp_only_layers");
-  for (const double layer : named)
-    if (!(layer >= 0) || layer >= static_cast<double>(config.num_layers) ||
-        layer != std::floor(layer))
-      json.fail("mlp_only_layers", "names a layer that the model does not have");
-  for (int64_t layer = 0; layer < config.num_layers; ++layer)
-    if ((layer + 1) % step != 0 ||
-        std::ranges::find(named, static_cast<double>(layer)) != named.end())
-      config.dense_layers.push_back(layer);
 }
 
 ModelConfig parse(const JsonObject& json) {
@@ -78,8 +49,7 @@ void describe(const ModelConfig& config, nlohmann::json& json) {
   json["num_experts"] = config.num_experts;
   json["moe_intermediate_size"] = config.expert_size;
   json["norm_topk_prob"] = config.normalize_experts;
-  json["decoder_sparse_step"] = 1;
-  json["mlp_only_layers"] = config.dense_layers;
+  describe_dense_layers(config, json);
   describe_router(config, json);
 }
 

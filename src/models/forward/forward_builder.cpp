@@ -53,7 +53,8 @@ void ForwardBuilder::declare_weights() {
   if (stack_.adjusts_linears)
     for (std::string& name : norm_weights(stack_)) of_norms.insert(std::move(name));
   for (const Weight& weight : weights_of(stack_))
-    declare(weight.name, weight.shape, options_.compute,
+    declare(weight.name, weight.shape,
+            weight.is_constant && options_.compute != DType::f64 ? DType::f32 : options_.compute,
             of_norms.contains(weight.name) ? Role::adapter : Role::weight, Lifetime::run,
             weight.layer);
   for (size_t i = 0; i < builder_.program().tensors.size(); ++i)

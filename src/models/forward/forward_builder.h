@@ -127,9 +127,12 @@ class ForwardBuilder {
   // x (tokens, hidden) -> y (tokens, hidden)
   TensorId mlp(TensorId x, const GatedMlp& by);
   TensorId mlp(TensorId x, const Mlp& by);
+  // activation(gate(x)) * up(x), the input of `down`. `prefix`: of the names of activations.
+  TensorId gated_hidden(TensorId x, const GatedMlp& by, const std::string& prefix);
   // x (tokens, hidden) -> y (tokens, hidden). In between, the rows of all tokens are sorted by
   // expert.
   TensorId experts(TensorId x, const ExpertsBlock& by);
+  TensorId shared_expert(TensorId x, const SharedExpert& by);
   // Emits `router_loss` (1) for all layers with experts, if the options ask for it and there are
   // such layers.
   void balance_experts();

@@ -2,6 +2,10 @@
 // to its rows, and add up the outputs for each token. Rows are scaled by the router's weights
 // before the last product, where the backward pass then does not need that product's output. Where
 // experts are balanced, adds the loss that all layers' routes give together.
+//
+// A shared expert is one more mlp, whose output is added to that of the experts. Its gate is the
+// router of a mixture of one expert, whose weight is a sigmoid: every token's rows go to it in
+// their own order, and they are scaled before the last product here too.
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +15,7 @@
 #include "models/stored/expert_names.h"
 #include "program/ir/tensor_names.h"
 #include "program/kinds/elementwise/clamped_swiglu.h"
+#include "program/kinds/elementwise/elementwise.h"
 #include "program/kinds/elementwise/silu_mul.h"
 #include "program/kinds/expert/balance_loss.h"
 #include "program/kinds/expert/expert_bias.h"
@@ -50,7 +55,16 @@ TensorId ForwardBuilder::experts(TensorId x, const ExpertsBlock& by) {
     writes.push_back(make("expert_sums", {by.experts}, DType::f32));
     balanced_.insert(balanced_.end(), writes.end() - 2, writes.end());
   }
-  builder_.emit(program::Route{.k = by.chosen, .normalize = by.normalize, .balance = balances},
+  const bool corrected = !by.correction.empty();
+  if (corrected) reads.push_back(weight(by.correction));
+  builder_.emit(program::Route{.k = by.chosen,
+                               .normalize = by.normalize,
+                               .balance = balances,
+                               .sigmoid = by.score == RouterScore::sigmoid,
+                               .corrected = corrected,
+                               .groups = by.groups,
+                               .chosen_groups = by.chosen_groups,
+                               .scale = by.scale},
                 std::move(reads), std::move(writes));
   const TensorId permuted = make_rows("expert_rows", hidden);
   builder_.emit(program::Permute{}, {x, places}, {permuted});
@@ -94,9 +108,33 @@ TensorId ForwardBuilder::experts(TensorId x, const ExpertsBlock& by) {
                   {outputs, weight(down_bias_name(by)), bounds, weights, places}, {sum});
     outputs = sum;
   }
+  const TensorId routed = activation(by.shared ? "routed_output" : "mlp_output", hidden);
+  builder_.emit(program::Combine{}, {outputs, places}, {routed});
+  if (!by.shared) return routed;
+  const TensorId shared = shared_expert(x, *by.shared);
   const TensorId y = activation("mlp_output", hidden);
-  builder_.emit(program::Combine{}, {outputs, places}, {y});
+  builder_.emit(program::Add{}, {routed, shared}, {y});
   return y;
+}
+
+TensorId ForwardBuilder::shared_expert(TensorId x, const SharedExpert& by) {
+  TensorId hidden = gated_hidden(x, by.mlp, "shared_");
+  if (by.gate) {
+    const auto make = [&](const char* name, const Shape& shape, DType type) {
+      return builder_.activation(local_name(name), shape, type);
+    };
+    const Shape one{tokens(), 1};
+    const TensorId weights = make("shared_weights", one, DType::f32);
+    const TensorId places = make("shared_places", one, DType::i32);
+    builder_.emit(program::Route{.k = 1, .normalize = false, .sigmoid = true},
+                  {linear(x, *by.gate, "shared_gate_logit")},
+                  {weights, make("shared_ids", one, DType::i32), places,
+                   make("shared_bounds", {1, 2}, DType::i32)});
+    const TensorId weighted = activation("shared_gated_weighted", by.mlp.down.in);
+    builder_.emit(program::ScaleRows{}, {hidden, weights, places}, {weighted});
+    hidden = weighted;
+  }
+  return linear(hidden, by.mlp.down, "shared_output");
 }
 
 void ForwardBuilder::balance_experts() {

@@ -12,13 +12,16 @@ namespace snug::models {
 
 using namespace program;  // NOLINT: this file speaks the program's words throughout
 
-TensorId ForwardBuilder::mlp(TensorId x, const GatedMlp& by) {
+TensorId ForwardBuilder::gated_hidden(TensorId x, const GatedMlp& by, const std::string& prefix) {
   const Projections& projections = by.gate_up;
+  const std::string gate = prefix + "gate";
+  const std::string up = prefix + "up";
+  const std::vector<const char*> names{gate.c_str(), up.c_str()};
   const std::vector<TensorId> both =
       projections.is_fused()
-          ? split(linear(x, projections.whole(), "gate_up"), projections, {"gate", "up"})
-          : project(x, projections, {"gate", "up"});
-  const TensorId gated = activation("gated", by.down.in);
+          ? split(linear(x, projections.whole(), prefix + "gate_up"), projections, names)
+          : project(x, projections, names);
+  const TensorId gated = activation(prefix + "gated", by.down.in);
   switch (by.activation) {
     case Activation::silu:
       builder_.emit(SiluMul{}, {both[0], both[1]}, {gated});
@@ -31,7 +34,11 @@ TensorId ForwardBuilder::mlp(TensorId x, const GatedMlp& by) {
     case Activation::relu:
       SNUG_CHECK(false, "a gated mlp of relu: {}", by.down.module);
   }
-  return linear(gated, by.down, "mlp_output");
+  return gated;
+}
+
+TensorId ForwardBuilder::mlp(TensorId x, const GatedMlp& by) {
+  return linear(gated_hidden(x, by, ""), by.down, "mlp_output");
 }
 
 TensorId ForwardBuilder::mlp(TensorId x, const Mlp& by) {

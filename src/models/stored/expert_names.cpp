@@ -28,6 +28,7 @@ std::vector<std::string_view> split_linears(std::string_view linears) {
 }
 
 bool are_together(const ExpertsBlock& experts) { return experts.files == ExpertFiles::together; }
+bool are_apart(const ExpertsBlock& experts) { return experts.files == ExpertFiles::each; }
 
 // (experts, out, in), or (experts, in, out) where files store the transpose.
 program::Shape matrix_shape(const ExpertsBlock& experts, int64_t out, int64_t in) {
@@ -44,7 +45,7 @@ std::string bias_of(const ExpertsBlock& experts, const std::string& linear) {
 }  // namespace
 
 std::string gate_up_name(const ExpertsBlock& experts) {
-  if (are_together(experts)) return fmt::format("{}.{}", experts.module, experts.gate);
+  if (!are_apart(experts)) return fmt::format("{}.{}", experts.module, experts.gate);
   return stacked_name(experts.module, fmt::format("{}{}{}", experts.gate, kNextLinear, experts.up));
 }
 
@@ -53,7 +54,7 @@ program::Shape gate_up_shape(const ExpertsBlock& experts) {
 }
 
 std::string down_name(const ExpertsBlock& experts) {
-  if (are_together(experts)) return fmt::format("{}.{}", experts.module, experts.down);
+  if (!are_apart(experts)) return fmt::format("{}.{}", experts.module, experts.down);
   return stacked_name(experts.module, experts.down);
 }
 

@@ -16,6 +16,10 @@
 //   model.layers.3.mlp.experts.gate_up_proj        (experts, hidden, 2 * inner), columns in turns
 //   model.layers.3.mlp.experts.gate_up_proj_bias   (experts, 2 * inner)
 //
+// or, where rows of gate come before rows of up, that of a stacked tensor:
+//
+//   model.layers.3.block_sparse_moe.input_linear.weight    (experts, 2 * inner, hidden)
+//
 // Pure functions.
 #pragma once
 

@@ -95,6 +95,10 @@ class SlotSurvey {
       refuse(adapter,
              "which replaces rows of the model's tables (trainable_token_indices), and all "
              "requests of a run share these");
+    if (!config.target_parameters.empty())
+      refuse(adapter,
+             "which changes the matrices of experts (target_parameters), and requests choose what "
+             "changes the linear layers of a model's layers");
     const formats::PeftAdapter file(adapter.folder);
     for (const LoraModule& module : file.modules())
       if (module.is_embedding || module.module == stack_.head)

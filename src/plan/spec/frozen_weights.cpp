@@ -30,7 +30,6 @@ std::set<std::string> selected(const formats::Recipe& recipe, const char* key,
 std::vector<std::string> frozen_weights(const formats::Recipe& recipe,
                                         const models::ModelConfig& model) {
   const bool all_train = recipe.trainable_modules.empty();
-  if (all_train && recipe.freeze_modules.empty()) return {};
   const std::set<std::string> trained =
       selected(recipe, "trainable_modules", recipe.trainable_modules, model);
   const std::set<std::string> left_out =
@@ -38,7 +37,8 @@ std::vector<std::string> frozen_weights(const formats::Recipe& recipe,
   const std::vector<models::Weight> weights = models::weights_of(model);
   std::vector<std::string> frozen;
   for (const models::Weight& weight : weights)
-    if (left_out.contains(weight.name) || (!all_train && !trained.contains(weight.name)))
+    if (weight.is_constant || left_out.contains(weight.name) ||
+        (!all_train && !trained.contains(weight.name)))
       frozen.push_back(weight.name);
   if (frozen.size() == weights.size())
     recipe.fail("freeze_modules",

@@ -40,6 +40,7 @@ bool has_experts_in_peft(const models::Stack& stack) {
 bool adapts_all_linears(const formats::Recipe& recipe) {
   using formats::Method;
   return (recipe.method == Method::lora || recipe.method == Method::qlora) &&
+         recipe.target_parameters.empty() &&
          std::ranges::count(recipe.target_modules, formats::kAllLinear) > 0;
 }
 
@@ -63,8 +64,8 @@ std::vector<std::string> model_notices(const formats::Recipe& recipe,
   if (adapts_all_linears(recipe) && has_experts_in_peft(stack))
     notices.push_back(
         "target_modules=all-linear: adapters are on the linear layers of attention and of plain "
-        "mlps. PEFT on transformers 5 gives routers and experts some too (target_parameters), and "
-        "plain mlps none; experts are not adapted here (docs/experts.md)");
+        "mlps. PEFT on transformers 5 gives routers and experts some too, and plain mlps none; "
+        "experts are adapted where target_parameters names them (docs/experts.md)");
   return notices;
 }
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "formats/adapter/peft_adapter.h"
 #include "formats/adapter/renamed_modules.h"
+#include "methods/lora_experts.h"
 #include "models/forward/prompt_names.h"
 #include "program/ir/tensor_names.h"
 
@@ -39,7 +40,8 @@ std::vector<models::FilePiece> pieces_in(FileSet files, const program::Tensor& t
   std::vector<models::FilePiece> copies;
   for (const std::string& known : formats::names_of(original))
     copies.push_back(
-        {formats::adapter_key(known), models::stored_prompt_shape(original, shape), 0});
+        {formats::adapter_key(known),
+         methods::stored_lora_shape(original, models::stored_prompt_shape(original, shape)), 0});
   return copies;
 }
 

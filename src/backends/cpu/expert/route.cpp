@@ -2,8 +2,10 @@
 // reads a few bytes of each. For the balance of experts, each task adds up its tokens, and then the
 // tasks are added in order.
 #include <algorithm>
+#include <array>
 #include <bitset>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "backends/cpu/kind_functions.h"
@@ -29,10 +31,12 @@ void set_value(const Rows& x, int64_t row, int64_t column, float value) {
   cpu::set_value(x.at(row), x.element, column, value);
 }
 
-// The softmax of a token's logits, expert by expert.
-class Probabilities {
+// The scores of a token's experts, expert by expert: the softmax of its logits, or their sigmoids.
+class Scores {
  public:
-  Probabilities(const Rows& logits, int64_t row) : logits_(logits), row_(row) {
+  Scores(const Rows& logits, int64_t row, bool sigmoid)
+      : logits_(logits), row_(row), sigmoid_(sigmoid) {
+    if (sigmoid) return;
     most_ = value_at(logits, row, 0);
     for (int64_t expert = 1; expert < logits.columns; ++expert)
       most_ = std::max(most_, value_at(logits, row, expert));
@@ -40,7 +44,10 @@ class Probabilities {
     for (int64_t expert = 0; expert < logits.columns; ++expert) sum += exponential(expert);
     inverse_ = 1.0F / sum;
   }
-  float of(int64_t expert) const { return exponential(expert) * inverse_; }
+  float of(int64_t expert) const {
+    if (sigmoid_) return 1.0F / (1.0F + std::exp(-value_at(logits_, row_, expert)));
+    return exponential(expert) * inverse_;
+  }
 
  private:
   float exponential(int64_t expert) const {
@@ -48,17 +55,18 @@ class Probabilities {
   }
   const Rows& logits_;
   int64_t row_;
+  bool sigmoid_;
   float most_ = 0;
   float inverse_ = 0;
 };
 
-// The expert with the largest logit among those not yet taken; the first one of equals. There is
-// one for each choice, even with NaN logits.
-int32_t next_expert(const Rows& logits, int64_t row, const int32_t* taken, int64_t count) {
+// The expert with the largest value among those not yet taken; the first one of equals. There is
+// one for each choice, even with NaN values.
+int32_t next_expert(int64_t experts, const int32_t* taken, int64_t count, const auto& value_of) {
   int32_t best = -1;
   float most = 0;
-  for (int32_t expert = 0; expert < logits.columns; ++expert) {
-    const float value = value_at(logits, row, expert);
+  for (int32_t expert = 0; expert < experts; ++expert) {
+    const float value = value_of(expert);
     if ((best >= 0 && !(value > most)) || std::find(taken, taken + count, expert) != taken + count)
       continue;
     best = expert;
@@ -72,15 +80,56 @@ struct Choice {
   int32_t* ids;
 };
 
-void choose(const Route& route, const Rows& logits, int64_t row, const Choice& choice) {
-  const Probabilities probabilities(logits, row);
-  float sum = 0;
-  for (int64_t i = 0; i < route.k; ++i) {
-    choice.ids[i] = next_expert(logits, row, choice.ids, i);
-    sum += choice.weights[i] = probabilities.of(choice.ids[i]);
+// The sum of the two largest of a group's values.
+float best_two(const float* values, int64_t count) {
+  float first = std::max(values[0], values[1]);
+  float second = std::min(values[0], values[1]);
+  for (int64_t i = 2; i < count; ++i) {
+    second = std::max(second, std::min(first, values[i]));
+    first = std::max(first, values[i]);
   }
-  if (!route.normalize) return;
-  for (int64_t i = 0; i < route.k; ++i) choice.weights[i] /= sum;
+  return first + second;
+}
+
+// Excludes the experts of all groups but the best ones.
+void keep_groups(const Route& route, float* values, int64_t experts) {
+  if (route.groups == 1) return;
+  const int64_t width = experts / route.groups;
+  std::array<int32_t, 64> taken{};  // as many groups as the kind allows
+  for (int64_t i = 0; i < route.chosen_groups; ++i)
+    taken[static_cast<size_t>(i)] = next_expert(route.groups, taken.data(), i, [&](int64_t group) {
+      return best_two(values + group * width, width);
+    });
+  const auto end = taken.begin() + route.chosen_groups;
+  for (int64_t group = 0; group < route.groups; ++group)
+    if (std::find(taken.begin(), end, group) == end)
+      std::fill_n(values + group * width, width, -std::numeric_limits<float>::infinity());
+}
+
+// What the experts of a token are chosen by, where that is not their logits.
+void choice_values(const Route& route, const Scores& scores, int64_t experts,
+                   const float* correction, float* values) {
+  for (int64_t expert = 0; expert < experts; ++expert)
+    values[expert] = scores.of(expert) + (correction == nullptr ? 0.0F : correction[expert]);
+  keep_groups(route, values, experts);
+}
+
+// `values`: scratch for a value of each expert.
+void choose(const Route& route, const Rows& logits, int64_t row, const Choice& choice,
+            const float* correction, float* values) {
+  const Scores scores(logits, row, route.sigmoid);
+  if (route.chooses_by_score()) choice_values(route, scores, logits.columns, correction, values);
+  const auto value_of = [&](int64_t expert) {
+    return route.chooses_by_score() ? values[expert] : value_at(logits, row, expert);
+  };
+  float sum = route.sigmoid ? static_cast<float>(program::kRouteEpsilon) : 0.0F;
+  for (int64_t i = 0; i < route.k; ++i) {
+    choice.ids[i] = next_expert(logits.columns, choice.ids, i, value_of);
+    sum += choice.weights[i] = scores.of(choice.ids[i]);
+  }
+  for (int64_t i = 0; i < route.k; ++i)
+    choice.weights[i] =
+        (route.normalize ? choice.weights[i] / sum : choice.weights[i]) * route.scale;
 }
 
 // Says which of a task's tokens belong to segments.
@@ -114,9 +163,9 @@ void add_up(const Route& route, const Invocation& invocation, const Rows& logits
   std::fill_n(loads, logits.columns, Load{});
   for (int64_t row = begin; row < end; ++row) {
     if (!counted[row]) continue;
-    const Probabilities probabilities(logits, row);
+    const Scores scores(logits, row, false);
     for (int64_t expert = 0; expert < logits.columns; ++expert)
-      loads[expert].sum += probabilities.of(expert);
+      loads[expert].sum += scores.of(expert);
     for (int64_t i = row * route.k; i < (row + 1) * route.k; ++i) ++loads[ids[i]].count;
   }
 }
@@ -147,14 +196,21 @@ void place(const int32_t* ids, int64_t rows, int64_t experts, int32_t* places, i
   for (int64_t i = 0; i < rows; ++i) places[i] = bounds[2 * ids[i] + 1]++;
 }
 
-int64_t workspace_bytes(const Route& route, const program::OperationView& view, const CpuContext&) {
+// The loads of each task, and then the values of each task.
+int64_t load_bytes(const Route& route, int64_t tokens, int64_t experts) {
   if (!route.balance) return 0;
+  return ceil_div(tokens, kTokensPerTask) * experts * int64_t{sizeof(Load)};
+}
+
+int64_t workspace_bytes(const Route& route, const program::OperationView& view, const CpuContext&) {
   const program::Shape& logits = view[Route::kLogits].shape;
-  return ceil_div(logits[0], kTokensPerTask) * logits[1] * int64_t{sizeof(Load)};
+  const int64_t values =
+      route.chooses_by_score() ? ceil_div(logits[0], kTokensPerTask) * logits[1] : 0;
+  return load_bytes(route, logits[0], logits[1]) + values * int64_t{sizeof(float)};
 }
 
 bool supports(const Route&, const program::OperationView& view, const CpuContext&) {
-  return are_f32<Route>(view, {Route::kWeights, Route::kSums}) &&
+  return are_f32<Route>(view, {Route::kWeights, Route::kSums, Route::kCorrection}) &&
          are_floats<Route>(view, {Route::kLogits});
 }
 
@@ -167,9 +223,15 @@ void run(const Route& route, const Invocation& invocation, CpuContext&) {
   const Rows logits = rows_of(invocation[Route::kLogits]);
   auto* weights = invocation[Route::kWeights].as<float>();
   auto* ids = invocation[Route::kIds].as<int32_t>();
+  const float* const correction =
+      route.corrected ? invocation[Route::kCorrection].as<const float>() : nullptr;
+  auto* const all_values = reinterpret_cast<float*>(invocation.workspace.data +
+                                                    load_bytes(route, logits.rows, logits.columns));
   parallel_ranges(logits.rows, kTokensPerTask, [&](int64_t begin, int64_t end) {
+    float* const values = all_values + begin / kTokensPerTask * logits.columns;
     for (int64_t row = begin; row < end; ++row)
-      choose(route, logits, row, {weights + row * route.k, ids + row * route.k});
+      choose(route, logits, row, {weights + row * route.k, ids + row * route.k}, correction,
+             values);
     if (route.balance) add_up(route, invocation, logits, begin, end);
   });
   if (route.balance) add_tasks(invocation, logits);
@@ -181,11 +243,9 @@ void run(const Route& route, const Invocation& invocation, CpuContext&) {
 class ThroughSums {
  public:
   // Contributes nothing if `dsums` is null.
-  ThroughSums(const Probabilities& probabilities, const float* dsums, int64_t experts)
-      : dsums_(dsums) {
+  ThroughSums(const Scores& scores, const float* dsums, int64_t experts) : dsums_(dsums) {
     if (dsums == nullptr) return;
-    for (int64_t expert = 0; expert < experts; ++expert)
-      mean_ += probabilities.of(expert) * dsums[expert];
+    for (int64_t expert = 0; expert < experts; ++expert) mean_ += scores.of(expert) * dsums[expert];
   }
   float of(int64_t expert, float likely) const {
     return dsums_ == nullptr ? 0.0F : likely * (dsums_[expert] - mean_);
@@ -198,6 +258,7 @@ class ThroughSums {
 
 // dlogits = p (dweights - sum(p dweights)), plus the contribution of the balance loss. p are the
 // probabilities over all experts, or over only the chosen ones, then normalised to sum to one.
+// Sigmoids have a factor 1 - p more, and depend on one another only where they are normalised.
 void run(const RouteGrad& grad, const Invocation& invocation, CpuContext&) {
   const Rows logits = rows_of(invocation[RouteGrad::kLogits]);
   const Rows dlogits = rows_of(invocation[RouteGrad::kDLogits]);
@@ -211,25 +272,28 @@ void run(const RouteGrad& grad, const Invocation& invocation, CpuContext&) {
     std::optional<Counted> counted;
     if (grad.balance) counted.emplace(invocation[RouteGrad::kSegments], begin, end);
     for (int64_t row = begin; row < end; ++row) {
-      const Probabilities probabilities(logits, row);
-      const ThroughSums balance(probabilities, counted && (*counted)[row] ? dsums : nullptr,
+      const Scores scores(logits, row, grad.sigmoid);
+      const ThroughSums balance(scores, counted && (*counted)[row] ? dsums : nullptr,
                                 logits.columns);
       float sum = 0;
       float dot = 0;
       for (int64_t i = row * k; i < (row + 1) * k; ++i) {
-        const float likely = probabilities.of(ids[i]);
+        const float likely = scores.of(ids[i]);
         sum += likely;
-        dot += likely * dweights[i];
+        dot += likely * dweights[i] * grad.scale;
       }
+      const bool depends_on_all = !grad.normalize && !grad.sigmoid;
       if (!grad.normalize) sum = 1.0F;
+      if (!grad.normalize && grad.sigmoid) dot = 0.0F;
       for (int64_t expert = 0; expert < logits.columns; ++expert) {
-        const float likely = grad.normalize && !grad.balance ? 0.0F : probabilities.of(expert);
-        const float of_weights = grad.normalize ? 0.0F : -likely * dot;
+        const float likely = depends_on_all || grad.balance ? scores.of(expert) : 0.0F;
+        const float of_weights = depends_on_all ? -likely * dot : 0.0F;
         set_value(dlogits, row, expert, of_weights + balance.of(expert, likely));
       }
       for (int64_t i = row * k; i < (row + 1) * k; ++i) {
-        const float likely = probabilities.of(ids[i]);
-        const float of_weights = likely / sum * (dweights[i] - dot / sum);
+        const float likely = scores.of(ids[i]);
+        float of_weights = likely / sum * (dweights[i] * grad.scale - dot / sum);
+        if (grad.sigmoid) of_weights *= 1.0F - likely;
         set_value(dlogits, row, ids[i], of_weights + balance.of(ids[i], likely));
       }
     }

@@ -75,7 +75,7 @@ GroupedMatmulGrad decide(const GroupedMatmulGrad& grad, const OperationView& vie
 
 // With balanced experts, a block keeps a sum per expert in shared memory.
 bool supports(const Route& route, const OperationView& view, const Card& card) {
-  return are_f32<Route>(view, {Route::kWeights, Route::kSums}) &&
+  return are_f32<Route>(view, {Route::kWeights, Route::kSums, Route::kCorrection}) &&
          are_floats<Route>(view, {Route::kLogits}) &&
          (!route.balance ||
           route_shared_bytes(view[Route::kLogits].shape[1]) + kDeclaredSharedBytes <=

@@ -19,6 +19,13 @@ void run(const Route& kind, const Invocation& invocation, CudaContext& context) 
   run.experts = logits.columns;
   run.k = kind.k;
   run.normalize = kind.normalize;
+  run.sigmoid = kind.sigmoid;
+  run.by_score = kind.chooses_by_score();
+  run.groups = kind.groups;
+  run.chosen_groups = kind.chosen_groups;
+  run.scale = kind.scale;
+  run.epsilon = kind.sigmoid ? static_cast<float>(program::kRouteEpsilon) : 0.0F;
+  if (kind.corrected) run.correction = floats_of(invocation[Route::kCorrection]);
   run.logits = logits.operand;
   run.weights = floats_of(invocation[Route::kWeights]);
   run.ids = invocation[Route::kIds].as<int32_t>();
@@ -41,6 +48,8 @@ void run(const RouteGrad& grad, const Invocation& invocation, CudaContext& conte
   run.experts = logits.columns;
   run.k = dweights.shape.columns();
   run.normalize = grad.normalize;
+  run.sigmoid = grad.sigmoid;
+  run.scale = grad.scale;
   run.dweights = floats_of(dweights);
   run.logits = logits.operand;
   run.dlogits = matrix_of(invocation[RouteGrad::kDLogits]).operand;

@@ -11,6 +11,9 @@
 namespace snug::program {
 namespace {
 
+// A device notes in 64 bits which groups are chosen.
+constexpr int64_t kMaxRouteGroups = 64;
+
 template <typename Struct>
 void check_segments(const Struct&, const OperationView& view, ShapeRule& rule) {
   rule.rank(Struct::kSegments, 2);
@@ -24,12 +27,24 @@ std::string shape_error(const Route& route, const OperationView& view) {
   const Shape& shape = logits.shape;
   rule.require(route.k >= 1, "has a k below 1");
   rule.require(route.k <= shape.columns(), "has a k above the number of experts");
+  rule.require(route.groups >= 1 && route.chosen_groups >= 1 &&
+                   route.chosen_groups <= route.groups && route.groups <= kMaxRouteGroups,
+               "has a number of groups that is not 1 to 64, or chooses more than there are");
+  rule.require(route.groups == 1 ||
+                   (shape.columns() % route.groups == 0 && shape.columns() / route.groups >= 2 &&
+                    shape.columns() / route.groups * route.chosen_groups >= route.k),
+               "has groups that are not equal, or of fewer than two experts, or too few for k");
+  rule.require(!route.sigmoid || !route.balance, "balances scores that are no softmax");
   const Shape chosen{shape.rank() > 0 ? shape[0] : 0, route.k};
   rule.measure(Route::kWeights, chosen);
   rule.index(Route::kIds, chosen);
   rule.index(Route::kPlaces, chosen);
   rule.index(Route::kBounds, Shape{shape.columns(), 2});
   rule.mixed_types({Route::kLogits, Route::kWeights});
+  if (route.corrected) {
+    rule.measure(Route::kCorrection, Shape{shape.columns()});
+    rule.mixed_types({Route::kLogits, Route::kCorrection});
+  }
   if (!route.balance) return rule.error();
   check_segments(route, view, rule);
   rule.index(Route::kCounts, Shape{shape.columns()});
@@ -44,6 +59,7 @@ std::string shape_error(const RouteGrad& grad, const OperationView& view) {
   const Tensor& dweights = view[RouteGrad::kDWeights];
   rule.rank(RouteGrad::kLogits, 2);
   rule.rank(RouteGrad::kDWeights, 2);
+  rule.require(!grad.sigmoid || !grad.balance, "balances scores that are no softmax");
   const Shape chosen{logits.shape.rank() > 0 ? logits.shape[0] : 0, dweights.shape.columns()};
   rule.measure(RouteGrad::kDWeights, chosen);
   rule.index(RouteGrad::kIds, chosen);
@@ -83,8 +99,11 @@ void differentiate(const Route& route, const Operation& operation, Tape& tape) {
   if (dweights == kNone || !tape.wants(logits)) return;
   std::vector<TensorId> reads{dweights, logits, ids};
   if (dsums != kNone) reads.insert(reads.end(), {dsums, id_of(operation, Route::kSegments)});
-  tape.emit(RouteGrad{.normalize = route.normalize, .balance = dsums != kNone}, std::move(reads),
-            {tape.contribute(logits)});
+  tape.emit(RouteGrad{.normalize = route.normalize,
+                      .balance = dsums != kNone,
+                      .sigmoid = route.sigmoid,
+                      .scale = route.scale},
+            std::move(reads), {tape.contribute(logits)});
 }
 
 }  // namespace

@@ -13,14 +13,20 @@ namespace {
 // The number of elements that a table has for each id.
 template <typename Struct>
 int64_t width_of(const Struct& kind, const Tensor& table) {
-  return table.shape[kind.transposed ? 0 : 1];
+  return kind.transposed ? table.shape.rows() : table.shape.columns();
+}
+
+// The rank that a table must have.
+template <typename Struct>
+int table_rank(const Struct& kind, const Tensor& table) {
+  return kind.transposed && table.shape.rank() == 3 ? 3 : 2;
 }
 
 std::string shape_error(const Embedding& embedding, const OperationView& view) {
   ShapeRule rule(view);
   const Tensor& table = view[Embedding::kTable];
   const Tensor& ids = view[Embedding::kIds];
-  rule.rank(Embedding::kTable, 2);
+  rule.rank(Embedding::kTable, table_rank(embedding, table));
   rule.rank(Embedding::kIds, 1);
   rule.index(Embedding::kIds, Shape{ids.shape[0]});
   rule.shape(Embedding::kY, Shape{ids.shape[0], width_of(embedding, table)});
@@ -34,9 +40,9 @@ std::string shape_error(const EmbeddingGrad& grad, const OperationView& view) {
   const Tensor& dtable = view[EmbeddingGrad::kDTable];
   rule.rank(EmbeddingGrad::kDY, 2);
   rule.index(EmbeddingGrad::kIds, Shape{dy.shape[0]});
-  rule.rank(EmbeddingGrad::kDTable, 2);
-  rule.shape(EmbeddingGrad::kDTable, grad.transposed ? Shape{dy.shape[1], dtable.shape[1]}
-                                                     : Shape{dtable.shape[0], dy.shape[1]});
+  rule.rank(EmbeddingGrad::kDTable, table_rank(grad, dtable));
+  rule.require(dtable.shape.rank() < 2 || width_of(grad, dtable) == dy.shape.columns(),
+               "has a table whose rows are not as wide as dy");
   rule.mixed_types({EmbeddingGrad::kDY, EmbeddingGrad::kDTable});
   return rule.error();
 }

@@ -25,14 +25,19 @@ __device__ int64_t token_of_warp() {
   return int64_t{blockIdx.x} * kTokenWarps + threadIdx.x / kLanes;
 }
 
-// The statistics for the softmax of a token's logits; all lanes have them.
-struct TokenSoftmax {
+// Makes scores of a token's logits, by the statistics of their softmax; all lanes have them.
+struct TokenScores {
+  bool sigmoid;
   float most;
   float inverse_sum;
-  __device__ float of(float logit) const { return expf(logit - most) * inverse_sum; }
+  __device__ float of(float logit) const {
+    return sigmoid ? 1.0F / (1.0F + expf(-logit)) : expf(logit - most) * inverse_sum;
+  }
 };
 
-__device__ TokenSoftmax softmax_of(const DeviceRows& logits, int64_t token, int64_t experts) {
+__device__ TokenScores scores_of(const DeviceRows& logits, int64_t token, int64_t experts,
+                                 bool sigmoid) {
+  if (sigmoid) return {true, 0.0F, 0.0F};
   const int lane = static_cast<int>(threadIdx.x % kLanes);
   float most = -INFINITY;
   for (int64_t e = lane; e < experts; e += kLanes)
@@ -41,27 +46,28 @@ __device__ TokenSoftmax softmax_of(const DeviceRows& logits, int64_t token, int6
   float sum = 0.0F;
   for (int64_t e = lane; e < experts; e += kLanes)
     sum += expf(load_one(logits, token * logits.stride + e) - most);
-  return {most, 1.0F / warp_sum(sum)};
+  return {false, most, 1.0F / warp_sum(sum)};
 }
 
+// An expert or a group of experts, and what it is chosen by.
 struct Candidate {
-  float logit;
-  int32_t expert;  // -1 if there is no candidate
+  float value;
+  int32_t number;  // -1 if there is no candidate
 };
 
-// The candidate with the larger logit; of equal ones the one with the lower expert number. A
-// candidate without an expert loses.
+// The candidate with the larger value; of equal ones the one with the lower number. A
+// candidate without a number loses.
 __device__ Candidate better(const Candidate& a, const Candidate& b) {
-  if (a.expert < 0) return b;
-  if (b.expert < 0) return a;
-  if (b.logit > a.logit) return b;
-  return !(a.logit > b.logit) && b.expert < a.expert ? b : a;
+  if (a.number < 0) return b;
+  if (b.number < 0) return a;
+  if (b.value > a.value) return b;
+  return !(a.value > b.value) && b.number < a.number ? b : a;
 }
 
 __device__ Candidate best_of_warp(Candidate mine) {
   for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) {
-    const Candidate other{__shfl_xor_sync(kWholeWarp, mine.logit, lanes),
-                          __shfl_xor_sync(kWholeWarp, mine.expert, lanes)};
+    const Candidate other{__shfl_xor_sync(kWholeWarp, mine.value, lanes),
+                          __shfl_xor_sync(kWholeWarp, mine.number, lanes)};
     // Both lanes must compare in the same order: the lower lane's candidate comes first.
     mine = (threadIdx.x & static_cast<unsigned>(lanes)) == 0 ? better(mine, other)
                                                              : better(other, mine);
@@ -83,34 +89,72 @@ __device__ bool is_counted(const SegmentList& segments, int64_t token) {
   return __ballot_sync(kWholeWarp, is_here) != 0;
 }
 
+// What an expert of a token is chosen by.
+__device__ float choice_value(const RouteRun& run, int64_t token, int64_t expert,
+                              const TokenScores& scores) {
+  const float logit = load_one(run.logits, token * run.logits.stride + expert);
+  if (!run.by_score) return logit;
+  return scores.of(logit) + (run.correction == nullptr ? 0.0F : run.correction[expert]);
+}
+
+// The sum of the two largest values of a group's experts.
+__device__ float best_two(const RouteRun& run, int64_t token, int64_t group,
+                          const TokenScores& scores) {
+  const int64_t width = run.experts / run.groups;
+  float first = -INFINITY;
+  float second = -INFINITY;
+  for (int64_t e = group * width; e < (group + 1) * width; ++e) {
+    const float value = choice_value(run, token, e, scores);
+    second = fmaxf(second, fminf(first, value));
+    first = fmaxf(first, value);
+  }
+  return first + second;
+}
+
+// A bit for each group whose experts can be chosen.
+__device__ uint64_t chosen_groups(const RouteRun& run, int64_t token, const TokenScores& scores) {
+  if (run.groups == 1) return 1;
+  uint64_t chosen = 0;
+  for (int64_t i = 0; i < run.chosen_groups; ++i) {
+    Candidate mine{0.0F, -1};
+    for (int64_t group = threadIdx.x % kLanes; group < run.groups; group += kLanes)
+      if ((chosen >> group & 1) == 0)
+        mine = better(mine, {best_two(run, token, group, scores), static_cast<int32_t>(group)});
+    chosen |= uint64_t{1} << best_of_warp(mine).number;
+  }
+  return chosen;
+}
+
 // Chooses the experts of a token; afterwards all lanes may read its ids.
-__device__ void choose(const RouteRun& run, int64_t token, const TokenSoftmax& softmax) {
+__device__ void choose(const RouteRun& run, int64_t token, const TokenScores& scores) {
   const int lane = static_cast<int>(threadIdx.x % kLanes);
+  const uint64_t groups = chosen_groups(run, token, scores);
+  const int64_t width = run.experts / run.groups;
   int32_t* const ids = run.ids + token * run.k;
   float* const weights = run.weights + token * run.k;
-  float sum = 0.0F;
+  float sum = run.epsilon;
   for (int64_t i = 0; i < run.k; ++i) {
     Candidate mine{0.0F, -1};
     for (int64_t e = lane; e < run.experts; e += kLanes)
-      if (!is_taken(ids, i, e))
-        mine = better(
-            mine, {load_one(run.logits, token * run.logits.stride + e), static_cast<int32_t>(e)});
+      if ((groups >> (e / width) & 1) != 0 && !is_taken(ids, i, e))
+        mine = better(mine, {choice_value(run, token, e, scores), static_cast<int32_t>(e)});
     const Candidate best = best_of_warp(mine);
-    if (lane == 0) ids[i] = best.expert;
+    if (lane == 0) ids[i] = best.number;
     __syncwarp();
-    const float likely = softmax.of(best.logit);
+    const float likely = scores.of(load_one(run.logits, token * run.logits.stride + best.number));
     sum += likely;
     if (lane == 0) weights[i] = likely;
   }
-  if (!run.normalize || lane != 0) return;
-  for (int64_t i = 0; i < run.k; ++i) weights[i] /= sum;
+  if (lane != 0) return;
+  for (int64_t i = 0; i < run.k; ++i)
+    weights[i] = (run.normalize ? weights[i] / sum : weights[i]) * run.scale;
 }
 
 __global__ void __launch_bounds__(kTokenThreads) choose_kernel(RouteRun run) {
   wait_for_kernels_before();
   const int64_t token = token_of_warp();
   if (token >= run.tokens) return;
-  choose(run, token, softmax_of(run.logits, token, run.experts));
+  choose(run, token, scores_of(run.logits, token, run.experts, run.sigmoid));
 }
 
 __global__ void __launch_bounds__(kTokenThreads) choose_and_add_kernel(RouteRun run) {
@@ -123,11 +167,11 @@ __global__ void __launch_bounds__(kTokenThreads) choose_and_add_kernel(RouteRun 
   for (int64_t i = threadIdx.x / kLanes; i < kRouteBlockTokens; i += kTokenWarps) {
     const int64_t token = int64_t{blockIdx.x} * kRouteBlockTokens + i;
     if (token >= run.tokens) break;
-    const TokenSoftmax softmax = softmax_of(run.logits, token, run.experts);
-    choose(run, token, softmax);
+    const TokenScores scores = scores_of(run.logits, token, run.experts, false);
+    choose(run, token, scores);
     if (!is_counted(run.segments, token)) continue;
     for (int64_t e = lane; e < run.experts; e += kLanes)
-      mine[e].sum += softmax.of(load_one(run.logits, token * run.logits.stride + e));
+      mine[e].sum += scores.of(load_one(run.logits, token * run.logits.stride + e));
     for (int64_t choice = 0; choice < run.k; ++choice) {
       const int64_t expert = run.ids[token * run.k + choice];
       if (expert % kLanes == lane) ++mine[expert].count;
@@ -205,24 +249,27 @@ __global__ void __launch_bounds__(kPlaceThreads) place_kernel(RouteRun run) {
 // dlogits = p (dweights - sum(p dweights)), where p are the probabilities over all experts, or over
 // only the chosen ones, then normalised to sum to one. In segments the gradient of the sums adds p
 // (dsums - sum(p dsums)), with p over all experts.
+// Sigmoids have a factor 1 - p more, and depend on one another only where they are normalised.
 __global__ void __launch_bounds__(kTokenThreads) route_grad_kernel(RouteGradRun run) {
   wait_for_kernels_before();
   const int64_t token = token_of_warp();
   if (token >= run.tokens) return;
   const int lane = static_cast<int>(threadIdx.x % kLanes);
-  const TokenSoftmax softmax = softmax_of(run.logits, token, run.experts);
+  const TokenScores scores = scores_of(run.logits, token, run.experts, run.sigmoid);
   const int32_t* const ids = run.ids + token * run.k;
   const float* const dweights = run.dweights + token * run.k;
   const auto likely = [&](int64_t e) {
-    return softmax.of(load_one(run.logits, token * run.logits.stride + e));
+    return scores.of(load_one(run.logits, token * run.logits.stride + e));
   };
   float sum = 0.0F;
   float dot = 0.0F;
   for (int64_t i = 0; i < run.k; ++i) {
     sum += likely(ids[i]);
-    dot += likely(ids[i]) * dweights[i];
+    dot += likely(ids[i]) * dweights[i] * run.scale;
   }
+  const bool depends_on_all = !run.normalize && !run.sigmoid;
   if (!run.normalize) sum = 1.0F;
+  if (!run.normalize && run.sigmoid) dot = 0.0F;
   const bool balances = run.dsums != nullptr && is_counted(run.segments, token);
   float mean = 0.0F;
   if (balances) {
@@ -234,10 +281,11 @@ __global__ void __launch_bounds__(kTokenThreads) route_grad_kernel(RouteGradRun 
     bool is_chosen = false;
     for (int64_t i = 0; i < run.k; ++i)
       if (ids[i] == e) {
-        dweight = dweights[i];
+        dweight = dweights[i] * run.scale;
         is_chosen = true;
       }
-    float gradient = is_chosen || !run.normalize ? likely(e) / sum * (dweight - dot / sum) : 0.0F;
+    float gradient = is_chosen || depends_on_all ? likely(e) / sum * (dweight - dot / sum) : 0.0F;
+    if (run.sigmoid) gradient *= 1.0F - likely(e);
     if (balances) gradient += likely(e) * (run.dsums[e] - mean);
     store_one(run.dlogits, token * run.dlogits.stride + e, gradient);
   }
