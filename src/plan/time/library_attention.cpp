@@ -2,8 +2,8 @@
 // is taken to be slow: a segment below the first length takes as long a token as one of that
 // length, one above the last is no faster, and a smaller head takes as long a score as one of 128.
 // (Of heads of 64, FlashAttention-3's forward pass is public: 371 TFLOP/s at 2048, 473 at 16,384;
-// here they are given 194 and 269.) Wider heads have a share of their own, which is expected and was
-// not measured here.
+// here they are given 194 and 269.) Wider heads have a share of their own, which is expected and
+// was not measured here.
 #include "plan/time/library_attention.h"
 
 #include <algorithm>
