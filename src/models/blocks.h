@@ -195,7 +195,7 @@ enum class RouterScore : uint8_t {
 // linear of one output, what it gives a token is multiplied by sigmoid(gate(x)).
 struct SharedExpert {
   GatedMlp mlp;
-  std::optional<Linear> gate;
+  std::optional<Linear> gate{};
 };
 
 // A mixture of experts: a router assigns each token to `chosen` of `experts` gated mlps, and adds
@@ -218,12 +218,12 @@ struct ExpertsBlock {
   RouterScore score = RouterScore::softmax;
   // A tensor (experts) in fp32 that is added to scores while experts are chosen; it does not train.
   // Empty: there is none.
-  std::string correction;
+  std::string correction{};
   // Experts form `groups` groups, of which a token reaches `chosen_groups`.
   int64_t groups = 1;
   int64_t chosen_groups = 1;
   float scale = 1.0F;  // factor of the experts' weights
-  std::optional<SharedExpert> shared;
+  std::optional<SharedExpert> shared{};
 };
 
 // A gated delta net (Yang et al. 2024), which stands in the place of attention. Queries, keys and

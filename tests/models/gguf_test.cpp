@@ -167,6 +167,10 @@ TEST(GgufModelOf, RefusesWhatLlamaCppDoesNotRun) {
   EXPECT_TRUE(contains(refusal("gemma", {{"tie_word_embeddings", false}}), "tie_word_embeddings"));
   EXPECT_TRUE(contains(refusal("gemma2", {{"attn_logit_softcapping", nullptr}}), "is null"));
   EXPECT_TRUE(contains(refusal("qwen3", {{"attention_bias", true}}), "attention_bias"));
+  EXPECT_TRUE(contains(refusal("qwen2_moe"), "mlp_only_layers"));
+  EXPECT_TRUE(contains(refusal("olmoe"), "num_key_value_heads in config.json is not"));
+  EXPECT_TRUE(contains(refusal("olmoe", {{"norm_topk_prob", true}}), "does not divide"));
+  EXPECT_TRUE(contains(refusal("glm4_moe"), "n_group in config.json is 4"));
   EXPECT_TRUE(contains(refusal("ernie4_5"), "use_bias in config.json is true"));
   EXPECT_TRUE(contains(refusal("seed_oss"), "attention_out_bias in config.json is true"));
   EXPECT_TRUE(contains(refusal("seed_oss", {{"attention_out_bias", false}}), "mlp_bias"));

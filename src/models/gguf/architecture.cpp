@@ -118,11 +118,20 @@ void set_windows(const GgufKeys& keys, const GgufFamily& family, const ModelConf
   if (!is_usual || family.lists_windows) keys.set("attention.sliding_window_pattern", has_window);
 }
 
-void set_experts(const GgufKeys& keys, const ModelConfig& config) {
+void set_experts(const GgufKeys& keys, const GgufFamily& family, const ModelConfig& config) {
   if (config.num_experts == 0) return;
   keys.count("expert_count", config.num_experts);
   keys.count("expert_used_count", config.chosen_experts);
   keys.count("expert_feed_forward_length", config.expert_size);
+  if (config.shared_expert_size > 0 && !family.says_experts)
+    keys.count("expert_shared_feed_forward_length", config.shared_expert_size);
+  if (!family.says_experts) return;
+  constexpr int64_t kBySigmoids = 2;
+  keys.count("expert_shared_count", config.shared_expert_size / config.expert_size);
+  keys.count("leading_dense_block_count", std::ssize(config.dense_layers));
+  keys.count("expert_gating_func", kBySigmoids);
+  keys.number("expert_weights_scale", config.expert_scale);
+  keys.set("expert_weights_norm", config.normalize_experts);
 }
 
 void set_others(const GgufKeys& keys, const GgufFamily& family, const ModelConfig& config) {
@@ -131,7 +140,7 @@ void set_others(const GgufKeys& keys, const GgufFamily& family, const ModelConfi
   if (config.relative_buckets > 0)
     keys.count("attention.relative_buckets_count", config.relative_buckets);
   if (config.has_encoder()) keys.count("decoder_start_token_id", config.decoder_start_id);
-  if (family.architecture == "granite") {
+  if (family.architecture.starts_with("granite")) {
     keys.number("attention.scale", config.attention_scale);
     keys.number("embedding_scale", config.embedding_scale);
     keys.number("residual_scale", config.residual_scale);
@@ -191,7 +200,7 @@ GgufModel gguf_model(const ModelConfig& config, const nlohmann::json& config_jso
   set_norms(keys, stack);
   set_rotary(keys, config);
   set_windows(keys, family, config);
-  set_experts(keys, config);
+  set_experts(keys, family, config);
   set_others(keys, family, config);
   model.tensors = gguf_tensors(family, config, stack);
   model.differences = differences(family, config, stack);

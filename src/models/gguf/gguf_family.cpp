@@ -30,9 +30,9 @@ constexpr GgufFamily in_turns(std::string_view model_type, std::string_view arch
           .own_head_dim = true};
 }
 
-constexpr GgufFamily granite() {
-  GgufFamily family = llama_like("granite");
-  family.architecture = "granite";
+constexpr GgufFamily granite(std::string_view model_type) {
+  GgufFamily family = llama_like(model_type);
+  family.architecture = model_type;
   family.logit_scale = true;
   return family;
 }
@@ -96,7 +96,21 @@ constexpr std::array kGgufFamilies{
                .head = GgufHead::own,
                .window_period = 4,
                .lists_windows = true},
-    granite(),
+    granite("granite"),
+    granite("granitemoe"),
+    GgufFamily{.model_type = "qwen2_moe",
+               .architecture = "qwen2moe",
+               .head = GgufHead::own,
+               .plain_expert_weights = true},
+    GgufFamily{.model_type = "olmoe",
+               .architecture = "olmoe",
+               .head = GgufHead::own,
+               .plain_expert_weights = true},
+    GgufFamily{.model_type = "glm4_moe",
+               .architecture = "glm4moe",
+               .own_head_dim = true,
+               .says_experts = true,
+               .mlp_norm = "post_attention_norm"},
     smollm3(),
     ministral3(),
     ernie4_5(),
@@ -199,15 +213,30 @@ void check_biases(const GgufFamily& family, const Branch& branch) {
     refuse_setting(family, "mlp_bias", "is true, but the mlp of llama.cpp's {arch} has no biases");
 }
 
+void check_experts(const GgufFamily& family, const ModelConfig& config) {
+  if (!config.dense_layers.empty() && !family.says_experts)
+    refuse_setting(family, "mlp_only_layers or decoder_sparse_step",
+                   "leaves layers without experts; in llama.cpp's {arch} every layer has them");
+  if (!family.says_experts && config.normalize_experts == family.plain_expert_weights)
+    refuse_setting(
+        family, "norm_topk_prob",
+        config.normalize_experts
+            ? "is true; llama.cpp's {arch} does not divide the weights of experts by "
+              "their sum"
+            : "is false; llama.cpp's {arch} divides the weights of experts by their sum");
+  if (config.expert_groups > 1)
+    refuse_setting(
+        family, "n_group",
+        fmt::format("is {}; experts of llama.cpp's {{arch}} form no groups", config.expert_groups));
+  if (family.architecture == "olmoe" && config.num_kv_heads != config.num_heads)
+    refuse_setting(family, "num_key_value_heads",
+                   "is not num_attention_heads, as it is in llama.cpp's {arch}");
+}
+
 void check_blocks(const GgufFamily& family, const ModelConfig& config, const Stack& stack) {
   for (int64_t layer = 0; layer < stack.layer_count(); ++layer)
     for (const Branch& branch : stack.layer(layer).branches) check_biases(family, branch);
-  if (!config.dense_layers.empty())
-    refuse_setting(family, "mlp_only_layers or decoder_sparse_step",
-                   "leaves layers without experts; in llama.cpp's {arch} every layer has them");
-  if (config.num_experts > 0 && !config.normalize_experts)
-    refuse_setting(family, "norm_topk_prob",
-                   "is false; llama.cpp's {arch} divides the weights of experts by their sum");
+  if (config.num_experts > 0) check_experts(family, config);
   if (config.gate_limit != 0 &&
       (static_cast<float>(config.gate_limit) != static_cast<float>(kGateLimit) ||
        static_cast<float>(config.gate_alpha) != static_cast<float>(kGateAlpha)))
@@ -263,7 +292,7 @@ double gguf_score_scale(const GgufFamily& family, const ModelConfig& config) {
   const bool is_27b = (family.architecture == "gemma2" && config.num_layers == 46) ||
                       (family.architecture == "gemma3" && config.num_layers == 62);
   if (family.architecture == "t5") return 1.0;
-  if (family.architecture == "granite" && config.attention_scale != 0)
+  if (family.architecture.starts_with("granite") && config.attention_scale != 0)
     return config.attention_scale;
   const int64_t width = is_27b ? config.hidden_size / config.num_heads : config.head_dim;
   return 1.0 / std::sqrt(static_cast<double>(width));

@@ -37,6 +37,11 @@ struct GgufFamily {
   int64_t unrotated_period = 0;
   bool rotates_windows = false;  // where there are windows, only layers with one rotate
   bool logit_scale = false;      // the file says the factor of the logits
+  // The weights of experts are not divided by their sum.
+  bool plain_expert_weights = false;
+  // The file says how many layers, from the first on, have no experts, how experts are weighed, and
+  // what factor their weights have.
+  bool says_experts = false;
   // Names of the norms before the blocks, where these do not share one.
   std::string_view attention_norm = "attn_norm";
   std::string_view mlp_norm = "ffn_norm";

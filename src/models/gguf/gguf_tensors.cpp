@@ -185,7 +185,11 @@ class GgufTensorList {
   }
   void mlp(const ExpertsBlock& experts) {
     linear("ffn_gate_inp", experts.router);
+    if (!experts.correction.empty())
+      vector(gguf_prefix_ + "exp_probs_b.bias", hf_prefix_ + experts.correction, experts.experts);
+    if (experts.shared) shared(*experts.shared);
     if (experts.files == ExpertFiles::each) return each_expert(experts);
+    if (experts.files == ExpertFiles::stacked) return stacked(experts);
     const int64_t hidden = experts.router.in;
     const int64_t inner = experts.inner;
     // Columns of gate and up alternate.
@@ -197,6 +201,31 @@ class GgufTensorList {
     if (experts.bias)
       add(gguf_prefix_ + "ffn_down_exps.bias", {experts.experts, hidden}).parts = {
           {down + "_bias", 0, {experts.experts, hidden}, {hidden, 1}}};
+  }
+
+  void shared(const SharedExpert& shared) {
+    linear("ffn_gate_shexp", shared.mlp.gate_up.parts[0]);
+    linear("ffn_up_shexp", shared.mlp.gate_up.parts[1]);
+    linear("ffn_down_shexp", shared.mlp.down);
+    if (shared.gate)
+      vector(gguf_prefix_ + "ffn_gate_inp_shexp.weight",
+             hf_prefix_ + weight_name(shared.gate->module), shared.gate->in);
+  }
+
+  // The rows of a tensor of all experts: those of their gates, of their ups, or all.
+  void stacked(const ExpertsBlock& experts) {
+    const int64_t hidden = experts.router.in;
+    const int64_t inner = experts.inner;
+    const std::string module = hf_prefix_ + experts.module + ".";
+    const auto rows = [&](const std::string& name, const std::string& source, int64_t first,
+                          int64_t count, int64_t step, int64_t width) {
+      add(gguf_prefix_ + weight_name(name), {experts.experts, count, width}).parts = {
+          {module + source, first, {experts.experts, count, width}, {step, width, 1}}};
+    };
+    const int64_t both = 2 * inner * hidden;
+    rows("ffn_gate_exps", experts.gate, 0, inner, both, hidden);
+    rows("ffn_up_exps", experts.gate, inner * hidden, inner, both, hidden);
+    rows("ffn_down_exps", experts.down, 0, hidden, inner * hidden, inner);
   }
 
   void columns_in_turns(const std::string& name, const ExpertsBlock& experts, int64_t first) {

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -165,22 +166,41 @@ class ConfigImport {
   void import_experts() {
     const int64_t experts = metadata_.integer_or(key("expert_count"), 0);
     const std::string& type = config_.model_type;
-    const bool has_experts = type == "mixtral" || type == "qwen3_moe" || type == "gpt_oss";
+    const std::array kWithExperts{"mixtral", "qwen2_moe",  "qwen3_moe", "gpt_oss",
+                                  "olmoe",   "granitemoe", "glm4_moe"};
+    const bool has_experts = std::ranges::find(kWithExperts, type) != kWithExperts.end();
     if (!has_experts && experts == 0) return;
     if (!has_experts)
       metadata_.fail(key("expert_count"),
                      fmt::format("is {}; Snug's {} has no experts", experts, type));
     config_.num_experts = size("expert_count", kMaxExperts);
     config_.chosen_experts = size("expert_used_count", config_.num_experts);
-    config_.expert_size = config_.intermediate_size;
-    if (type == "qwen3_moe")
-      config_.expert_size = size("expert_feed_forward_length", kMaxIntermediate);
-    config_.router_coefficient = 0.001;
+    const bool has_own_size = type == "qwen2_moe" || type == "qwen3_moe" || type == "glm4_moe";
+    config_.expert_size = has_own_size ? size("expert_feed_forward_length", kMaxIntermediate)
+                                       : config_.intermediate_size;
+    config_.normalize_experts = !gguf_family(type).plain_expert_weights;
+    config_.router_coefficient = type == "olmoe" ? 0.01 : 0.001;
+    if (type == "qwen2_moe")
+      config_.shared_expert_size = size("expert_shared_feed_forward_length", kMaxIntermediate);
+    if (type == "glm4_moe") import_sigmoid_experts();
     if (type != "gpt_oss") return;
     // The published models' settings, which llama.cpp computes with.
     config_.gate_limit = 7.0;
     config_.gate_alpha = 1.702;
     config_.router_coefficient = 0.9;
+  }
+
+  void import_sigmoid_experts() {
+    config_.shared_expert_size = config_.expert_size * size("expert_shared_count", kMaxExperts);
+    config_.normalize_experts = metadata_.boolean_or(key("expert_weights_norm"), false);
+    config_.expert_scale =
+        positive("expert_weights_scale", metadata_.number_or(key("expert_weights_scale"), 1.0));
+    config_.query_key_norms = has_tensor("blk.0.attn_q_norm.weight");
+    const int64_t dense = metadata_.integer_or(key("leading_dense_block_count"), 0);
+    if (dense < 0 || dense > config_.num_layers)
+      metadata_.fail(key("leading_dense_block_count"),
+                     fmt::format("is {}; the model has {} layers", dense, config_.num_layers));
+    for (int64_t layer = 0; layer < dense; ++layer) config_.dense_layers.push_back(layer);
   }
 
   void import_positions() {
@@ -238,7 +258,7 @@ class ConfigImport {
           "does, which Snug's stablelm has not",
           file_.path().string());
     if (type == "t5") import_t5();
-    if (type == "granite") import_factors();
+    if (type.starts_with("granite")) import_factors();
     if (type == "cohere2")
       config_.logit_scale = positive("logit_scale", metadata_.number(key("logit_scale")));
     if (type == "olmo3") config_.local_rope.emplace().theta = config_.rope.theta;
