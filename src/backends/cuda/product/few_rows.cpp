@@ -5,6 +5,8 @@
 #include "backends/cuda/product/kernels/few_rows.h"
 #include "backends/cuda/product/kernels/few_rows_matrix.h"
 #include "base/error.h"
+#include "program/kinds/attention/attention.h"
+#include "program/kinds/attention/rope.h"
 #include "program/kinds/elementwise/silu_mul.h"
 #include "program/kinds/norm/rms_norm.h"
 #include "program/kinds/product/matmul.h"
@@ -13,9 +15,11 @@
 namespace snug::backends::cuda {
 namespace {
 
+using program::CacheWrite;
 using program::Matmul;
 using program::MatmulNf4;
 using program::RmsNorm;
+using program::Rope;
 using program::SiluMul;
 
 template <typename Weight>
@@ -61,8 +65,44 @@ void note_tensor_cores(const MatmulNf4&, const Invocation& invocation) {
   invocation.note_decision<&MatmulNf4::algorithm>(ProductAlgorithm::few_rows_tensor_cores);
 }
 
-// Runs [rms_norm] products [silu_mul], with products of this kind: prepare() has checked that
-// few_rows_together joins them.
+// The part whose outputs, or what its rotation makes of them, are at `data`. It is a bug if there
+// is none.
+template <typename Weight>
+FewRowsPart<Weight>& part_that_makes(FewRowsLaunch<Weight>& launch, const void* data) {
+  FewRowsPart<Weight>* const end = launch.parts + launch.count;
+  FewRowsPart<Weight>* const found =
+      std::find_if(launch.parts, end, [&](const FewRowsPart<Weight>& part) {
+        return (part.rotation.y.data != nullptr ? part.rotation.y.data : part.y.data) == data;
+      });
+  SNUG_CHECK(found != end, "a rotation or cache write of what its launch does not make");
+  return *found;
+}
+
+template <typename Weight>
+void add_rotation(const Rope& rope, const Invocation& invocation, FewRowsLaunch<Weight>& launch) {
+  const Matrix x = matrix_of(invocation[Rope::kX]);
+  RotationPart& rotation = part_that_makes(launch, x.operand.data).rotation;
+  rotation.y = matrix_of(invocation[Rope::kY]).operand;
+  rotation.head_dim = rope.head_dim;
+  rotation.width = rotated_width(rope);
+  rotation.rotated_heads = rope.rotated_heads > 0 ? rope.rotated_heads : x.columns / rope.head_dim;
+  launch.table = matrix_of(invocation[Rope::kTable]).operand;
+}
+
+template <typename Weight>
+void add_write(const Invocation& invocation, FewRowsLaunch<Weight>& launch) {
+  const Matrix x = matrix_of(invocation[CacheWrite::kX]);
+  const Matrix cache = matrix_of(invocation[CacheWrite::kCache]);
+  RotationPart& rotation = part_that_makes(launch, x.operand.data).rotation;
+  // What is not rotated is one head.
+  if (rotation.y.data == nullptr) rotation.head_dim = rotation.width = x.columns;
+  rotation.cache = cache.operand;
+  rotation.cache_rows = cache.rows;
+  launch.slots = integers_of(invocation[CacheWrite::kSlots]);
+}
+
+// Runs [rms_norm] products [silu_mul] [rope] ... [cache_write] ..., with products of this kind:
+// prepare() has checked that few_rows_together joins them.
 template <typename Struct, typename Weight>
 void run_list(std::span<const Invocation> list, CudaContext& context) {
   FewRowsLaunch<Weight> launch;
@@ -77,6 +117,14 @@ void run_list(std::span<const Invocation> list, CudaContext& context) {
     list = list.subspan(1);
   }
   for (const Invocation& invocation : list) {
+    if (const auto* rope = invocation.attributes->get_if<Rope>()) {
+      add_rotation(*rope, invocation, launch);
+      continue;
+    }
+    if (invocation.attributes->is<CacheWrite>()) {
+      add_write(invocation, launch);
+      continue;
+    }
     const auto product = product_of(invocation.attributes->get<Struct>(), invocation);
     launch.rows = product.x.rows;
     launch.columns = product.x.columns;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "backends/cuda/attention/kernels/rotation_form.h"
 #include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/card.h"
@@ -104,6 +105,10 @@ class Finder {
     }
     if (count_ == 0) return 0;
     take_gate();
+    while (take_rotation()) {
+    }
+    while (take_write()) {
+    }
     return next_ - first;
   }
 
@@ -154,6 +159,7 @@ class Finder {
     read_.add(product->x);
     if (has_addend) read_.add(product->addend);
     written_.add(product->y);
+    ends_[count_] = product->y;
     products_[count_++] = product->y;
     ++next_;
     return true;
@@ -165,8 +171,61 @@ class Finder {
     const Operation& gate = view().operation;
     const TensorId y = id_of(gate, SiluMul::kY);
     if (id_of(gate, SiluMul::kGate) == products_[0] && id_of(gate, SiluMul::kUp) == products_[1] &&
-        !read_.has(y))
+        !read_.has(y)) {
       ++next_;
+      is_gated_ = true;
+    }
+  }
+
+  // The number of the product whose outputs these are, as they are now; count_ if there is none.
+  size_t product_that_makes(TensorId id) const {
+    return static_cast<size_t>(std::find(ends_, ends_ + count_, id) - ends_);
+  }
+
+  // A rotation of a product's outputs, into memory of its own or where they lie.
+  bool take_rotation() {
+    if (at_end() || is_gated_) return false;
+    const Operation& operation = view().operation;
+    const auto* rope = operation.attributes.get_if<Rope>();
+    if (rope == nullptr || rope->inverse ||
+        !can_rotate_vectors(rope->head_dim, rotated_width(*rope), rope->interleaved))
+      return false;
+    const TensorId y = id_of(operation, Rope::kY);
+    const TensorId table = id_of(operation, Rope::kTable);
+    const size_t product = product_that_makes(id_of(operation, Rope::kX));
+    if (product == count_ || ends_[product] != products_[product]) return false;
+    const bool in_place = program_.owner(y) == program_.owner(products_[product]);
+    if (read_.has(y) || (written_.has(y) && !in_place) || written_.has(table) ||
+        (table_ != program::kNone && table != table_))
+      return false;
+    table_ = table;
+    ends_[product] = y;
+    read_.add(table);
+    written_.add(y);
+    ++next_;
+    return true;
+  }
+
+  // A write of a product's outputs, or of what a rotation made of them, to a cache in 16 or 32
+  // bits.
+  bool take_write() {
+    if (at_end() || is_gated_) return false;
+    const Operation& operation = view().operation;
+    const auto* write = operation.attributes.get_if<CacheWrite>();
+    if (write == nullptr || write->quantized) return false;
+    const TensorId slots = id_of(operation, CacheWrite::kSlots);
+    const size_t product = product_that_makes(id_of(operation, CacheWrite::kX));
+    if (product == count_ || is_cached_[product]) return false;
+    const int64_t columns = view()[CacheWrite::kX].shape.columns();
+    const bool is_rotated = ends_[product] != products_[product];
+    if ((!is_rotated && !can_rotate_vectors(columns, columns, false)) ||
+        read_.has(id_of(operation, CacheWrite::kCache)) || written_.has(slots) ||
+        (slots_ != program::kNone && slots != slots_))
+      return false;
+    slots_ = slots;
+    is_cached_[product] = true;
+    ++next_;
+    return true;
   }
 
   const Program& program_;
@@ -175,6 +234,11 @@ class Finder {
   TensorId x_ = program::kNone;
   size_t form_ = 0;
   TensorId products_[kFewRowsParts] = {};
+  TensorId ends_[kFewRowsParts] = {};  // what became of each so far
+  bool is_cached_[kFewRowsParts] = {};
+  bool is_gated_ = false;
+  TensorId table_ = program::kNone;
+  TensorId slots_ = program::kNone;
   OwnerSet read_;
   OwnerSet written_;
 };

@@ -9,7 +9,6 @@
 #include "backends/cuda/attention/kernels/key_codes.cuh"
 #include "backends/cuda/attention/kernels/score_adjustment.cuh"
 #include "backends/cuda/kernels/element.cuh"
-#include "backends/cuda/kernels/over_items.cuh"
 #include "backends/cuda/kernels/reduce.cuh"
 
 namespace snug::backends::cuda {
@@ -321,11 +320,13 @@ __device__ void attend(const AttentionSplitsRun& run) {
 
 template <int kHeads, typename Format, bool kAdjusts>
 __global__ void __launch_bounds__(kSplitThreads) attention_splits_kernel(AttentionSplitsRun run) {
+  let_next_kernel_begin();
   wait_for_kernels_before();
   attend<kHeads, Format, kAdjusts, false>(run);
 }
 template <int kHeads, typename Format>
 __global__ void __launch_bounds__(kSplitThreads) attention_bias_kernel(AttentionSplitsRun run) {
+  let_next_kernel_begin();
   wait_for_kernels_before();
   attend<kHeads, Format, true, true>(run);
 }
@@ -365,6 +366,16 @@ struct CombineSplits {
     if (column == 0) run.lse[head * shape.q_tokens + query] = seen ? peak + logf(total) : 0.0F;
   }
 };
+
+// A block for each head of a query. Like the splits, it lets the next kernel begin at once, which
+// is a product that copies weights ahead (few_rows_matrix.h).
+__global__ void __launch_bounds__(kSplitThreads) combine_splits_kernel(CombineSplits combine) {
+  let_next_kernel_begin();
+  wait_for_kernels_before();
+  const int64_t head_dim = combine.run.segments.shape.form.head_dim;
+  for (int64_t column = threadIdx.x; column < head_dim; column += kSplitThreads)
+    combine(blockIdx.x, column);
+}
 
 template <int kHeads, typename Format, bool kAdjusts>
 void launch_splits(const AttentionSplitsRun& run, cudaStream_t stream) {
@@ -419,7 +430,11 @@ void attention_splits(const AttentionSplitsRun& run, cudaStream_t stream) {
     launch_format<F16>(run, stream);
   else
     launch_format<Bf16>(run, stream);
-  over_items(CombineSplits{run}, shape.q_tokens * shape.form.heads, shape.form.head_dim, stream);
+  LaunchShape combining;
+  combining.block.x = kSplitThreads;
+  combining.grid.x = static_cast<uint32_t>(shape.q_tokens * shape.form.heads);
+  combining.begins_early = true;
+  launch(combine_splits_kernel, combining, stream, CombineSplits{run});
 }
 
 }  // namespace snug::backends::cuda

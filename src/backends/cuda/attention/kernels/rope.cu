@@ -1,5 +1,6 @@
 #include "backends/cuda/attention/kernels/rope.h"
 
+#include "backends/cuda/attention/kernels/rotation.cuh"
 #include "backends/cuda/kernels/element.cuh"
 #include "backends/cuda/kernels/over_items.cuh"
 
@@ -21,37 +22,6 @@ struct RotaryTable {
   }
 };
 
-// The shape of a head and of its rotation.
-struct HeadForm {
-  int64_t head_dim;
-  int64_t width;
-  bool neighbours;
-};
-
-// The pairs of a work item: the first elements of kCount pairs start at `column`, the second
-// elements are `apart` further. Elements that are not rotated are also copied as pairs, of the two
-// halves of the rest of the head.
-struct PairPlace {
-  int64_t head;
-  int64_t i;  // index of the first among the rotated pairs
-  int64_t column;
-  int64_t apart;
-  bool is_rotated;
-
-  __device__ PairPlace(int64_t item, int count, const HeadForm& form) {
-    const int64_t pairs = form.head_dim / 2 / count;
-    const int64_t half = form.width / 2;
-    head = item / pairs;
-    i = item % pairs * count;
-    is_rotated = i < half;
-    apart = is_rotated ? half : (form.head_dim - form.width) / 2;
-    column = head * form.head_dim + (is_rotated ? i : i + half);
-    if (!is_rotated || !form.neighbours) return;
-    apart = 1;
-    column = head * form.head_dim + 2 * i;
-  }
-};
-
 // kCount pairs of elements.
 template <int kCount>
 struct Pairs {
@@ -62,16 +32,11 @@ struct Pairs {
       : low(load<kCount>(x, row * x.stride + place.column)),
         high(load<kCount>(x, row * x.stride + place.column + place.apart)) {}
 
-  // Fused operations are written explicitly, so that kernels that also write to a cache give the
-  // same bits.
   __device__ void rotate(const DeviceRows& table, int64_t offset, int64_t half, bool inverse) {
     const Elements<kCount> cosine = load<kCount>(table, offset);
     const Elements<kCount> sine = load<kCount>(table, offset + half);
-    const Elements<kCount> before = low;
     for (int k = 0; k < kCount; ++k) {
-      const float s = inverse ? -sine.at[k] : sine.at[k];
-      low.at[k] = __fmaf_rn(before.at[k], cosine.at[k], -__fmul_rn(high.at[k], s));
-      high.at[k] = __fmaf_rn(high.at[k], cosine.at[k], __fmul_rn(before.at[k], s));
+      rotate_pair(low.at[k], high.at[k], cosine.at[k], inverse ? -sine.at[k] : sine.at[k]);
     }
   }
 

@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "backends/cuda/attention/kernels/rotation_form.h"
 #include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/sizes.h"
 
@@ -55,11 +56,5 @@ struct RotationsRun {
   RotationPart parts[kRotationParts];
 };
 void rotate_and_cache(const RotationsRun& run, cudaStream_t stream);
-
-// Whether the halves of the rotated part, and those of the rest, consist of whole vectors.
-constexpr bool can_rotate_vectors(int64_t head_dim, int64_t width, bool neighbours) {
-  return !neighbours && width / 2 % kVectorElements == 0 &&
-         (head_dim - width) / 2 % kVectorElements == 0;
-}
 
 }  // namespace snug::backends::cuda

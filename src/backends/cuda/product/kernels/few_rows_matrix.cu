@@ -1,5 +1,6 @@
 #include "backends/cuda/product/kernels/few_rows_matrix.h"
 
+#include "backends/cuda/attention/kernels/rotation.cuh"
 #include "backends/cuda/elementwise/kernels/activations.cuh"
 #include "backends/cuda/kernels/reduce.cuh"
 #include "backends/cuda/norm/kernels/norm_rows.cuh"
@@ -99,11 +100,19 @@ __device__ void share_normed_rows(const FewRowsNorm& norm, int64_t rows, int64_t
   }
 }
 
-// A tile of outputs of one part of a launch.
+// The place of a tile of a part whose heads are rotated: the eight pairs of an item.
+template <typename Weight>
+__device__ PairPlace place_of(const FewRowsPart<Weight>& part, uint32_t index) {
+  const RotationPart& rotation = part.rotation;
+  return {int64_t{index - part.first_tile}, kVectorElements,
+          HeadForm{rotation.head_dim, rotation.width, rotation.neighbours}};
+}
+
+// A tile of outputs of one part of a launch. Those that are rotated together are in one.
 struct Tile {
   uint32_t index;  // number in the launch; both parts of gated outputs have the same number
   int part;
-  int64_t first_output;
+  TileOutputs outputs;
 
   template <typename Weight>
   __device__ Tile(const FewRowsLaunch<Weight>& run, uint32_t of_launch)
@@ -111,7 +120,10 @@ struct Tile {
     while (run.gated.data == nullptr && part + 1 < run.count &&
            index >= run.parts[part + 1].first_tile)
       ++part;
-    first_output = int64_t{index - run.parts[part].first_tile} * kFewRowsOutputs;
+    outputs = {int64_t{index - run.parts[part].first_tile} * kFewRowsOutputs, kVectorElements};
+    if (!run.parts[part].is_rotated()) return;
+    const PairPlace place = place_of(run.parts[part], index);
+    outputs = {place.column, place.apart};
   }
 
   // The block's next tile: the other part of gated outputs, or else the tile gridDim.x further.
@@ -162,7 +174,7 @@ class Ring {
 
   __device__ static typename Step::Rows rows_of(const Launch& run, const Tile& tile) {
     const auto& part = run.parts[tile.part];
-    return {part.weight, tile.first_output, part.outputs, run.columns};
+    return {part.weight, tile.outputs, part.outputs, run.columns};
   }
 
  private:
@@ -216,17 +228,49 @@ __device__ void multiply_tile(const FewRowsLaunch<typename Step::Weight>& run, c
   }
 }
 
-// Adds up the warps' sums for an output and stores it; returns the value as stored.
+// Adds up the warps' sums for output `i` of a tile and stores it; returns the value as stored.
 template <typename Weight, int kRows>
 __device__ float finish_output(const FewRowsPart<Weight>& part,
                                const float (&sums)[kWarps][kRows][kFewRowsOutputs], int64_t row,
-                               int64_t output) {
+                               const Tile& tile, int i) {
+  const int64_t output = tile.outputs.at(i);
   float sum = 0.0F;
-  for (int warp = 0; warp < kWarps; ++warp) sum += sums[warp][row][output % kFewRowsOutputs];
+  for (int warp = 0; warp < kWarps; ++warp) sum += sums[warp][row][i];
   sum *= part.alpha;
   if (part.addend.data != nullptr) sum += load_one(part.addend, row * part.addend.stride + output);
   store_one(part.y, row * part.y.stride + output, sum);
   return as_held(part.y.format, sum);
+}
+
+// Finishes a thread's pair of a tile that is rotated, or written to a cache.
+template <typename Weight, int kRows>
+__device__ void finish_pair(const FewRowsLaunch<Weight>& run, const Tile& tile,
+                            const float (&sums)[kWarps][kRows][kFewRowsOutputs], int64_t row,
+                            int i) {
+  const FewRowsPart<Weight>& part = run.parts[tile.part];
+  const RotationPart& rotation = part.rotation;
+  const PairPlace place = place_of(part, tile.index);
+  float low = finish_output(part, sums, row, tile, i);
+  float high = finish_output(part, sums, row, tile, i + kVectorElements);
+  if (place.is_rotated && place.head < rotation.rotated_heads) {
+    const int64_t angle = row * run.table.stride + place.i + i;
+    rotate_pair(low, high, load_one(run.table, angle),
+                load_one(run.table, angle + rotation.width / 2));
+  }
+  const auto put = [&](const DeviceRows& to, int64_t to_row) {
+    store_one(to, to_row * to.stride + place.column + i, low);
+    store_one(to, to_row * to.stride + place.column + place.apart + i, high);
+  };
+  if (rotation.y.data != nullptr) {
+    put(rotation.y, row);
+    low = as_held(rotation.y.format, low);
+    high = as_held(rotation.y.format, high);
+  }
+  if (rotation.cache.data == nullptr) return;
+  const int64_t slot = run.slots[row];
+  if (slot < 0) return;
+  device_check(slot < rotation.cache_rows);
+  put(rotation.cache, slot);
 }
 
 // Finishes a thread's output of a tile, after its last part; where parts are gated, it combines
@@ -237,12 +281,16 @@ __device__ void finish_tile(const FewRowsLaunch<Weight>& run, const Tile& tile,
   const bool is_gated = run.gated.data != nullptr;
   const FewRowsPart<Weight>* part = run.parts + (is_gated ? 0 : tile.part);
   const int64_t row = threadIdx.x / kFewRowsOutputs;
-  const int64_t output = tile.first_output + threadIdx.x % kFewRowsOutputs;
-  if (row >= run.rows || output >= part->outputs) return;
-  const float y = finish_output(part[0], sums[0], row, output);
+  const auto i = static_cast<int>(threadIdx.x % kFewRowsOutputs);
+  if (row >= run.rows || tile.outputs.at(i) >= part->outputs) return;
+  if (part->is_rotated()) {
+    if (i < kVectorElements) finish_pair(run, tile, sums[0], row, i);
+    return;
+  }
+  const float y = finish_output(part[0], sums[0], row, tile, i);
   if (!is_gated) return;
-  const float up = finish_output(part[1], sums[1], row, output);
-  store_one(run.gated, row * run.gated.stride + output, silu_mul_of(y, up));
+  const float up = finish_output(part[1], sums[1], row, tile, i);
+  store_one(run.gated, row * run.gated.stride + tile.outputs.at(i), silu_mul_of(y, up));
 }
 
 // Sums in declared shared memory where they fit, else in `dynamic`.
@@ -301,7 +349,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kRows>)
   if constexpr (kKeepsX) share_zeros(run.rows, run.columns, shared_x);
   if (run.weights_are_constant) wait_for_kernels_before();
   if constexpr (kKeepsX) {
-    if (run.norm.y.data != nullptr)
+    if (kRows <= kFewRows && run.norm.y.data != nullptr)
       share_normed_rows(run.norm, run.rows, run.columns, partial, Step::InputFormat::kFormat,
                         shared_x);
     else

@@ -8,6 +8,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "backends/cuda/attention/kernels/rope.h"
 #include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/card.h"
@@ -30,6 +31,13 @@ struct FewRowsPart {
   int64_t outputs = 0;
   float alpha = 1.0F;
   uint32_t first_tile = 0;
+  // What becomes of y: it is rotated, written to a cache, or both. Nothing if neither has data.
+  // Heads are rotated as vectors (can_rotate_vectors).
+  RotationPart rotation = {};
+
+  constexpr bool is_rotated() const {
+    return rotation.y.data != nullptr || rotation.cache.data != nullptr;
+  }
 };
 
 // x is replaced by x / root(mean of squares + epsilon) * (weight + offset), which is also written
@@ -50,6 +58,9 @@ struct FewRowsLaunch {
   // silu(y of part 0) * (y of part 1), which must have equally many outputs; data is null if not
   // wanted.
   DeviceRows gated;
+  // Of the parts that are rotated, and of those that are written to a cache, by row.
+  DeviceRows table;
+  const int32_t* slots = nullptr;
   // No kernel that may still be running writes the weights, so they may be read before it ends.
   bool weights_are_constant = true;
   int32_t count = 0;

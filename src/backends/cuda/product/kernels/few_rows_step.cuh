@@ -19,12 +19,19 @@ using LaneSums = float[4];
 __device__ inline int lane_group() { return static_cast<int>(threadIdx.x % kLanes / 4); }
 __device__ inline int lane_place() { return static_cast<int>(threadIdx.x % 4); }
 
-// The row of the weight that a lane reads: that of output g or, if `i` is 1, g + 8. Beyond the last
-// output it reads the last one again, and those sums are not used.
-__device__ inline int64_t row_of_lane(int64_t first_output, int64_t outputs, int i) {
-  const int64_t output = first_output + lane_group() + 8 * i;
-  return output < outputs ? output : outputs - 1;
-}
+// The outputs of a tile: eight from `first` on, and eight that are `apart` further.
+struct TileOutputs {
+  int64_t first;
+  int64_t apart;
+
+  __device__ int64_t at(int i) const { return first + i % 8 + (i < 8 ? 0 : apart); }
+  // The row of the weight: beyond the last output the last one is read again, and those sums are
+  // not used.
+  __device__ int64_t row(int i, int64_t outputs) const {
+    const int64_t output = at(i);
+    return output < outputs ? output : outputs - 1;
+  }
+};
 
 // In a step a lane has inputs of each of its two outputs, from `column` on, and those of one row of
 // x, or zeros. Here rows of x are in shared memory, with zeros after each and after all rows.
@@ -87,10 +94,11 @@ class NarrowStep {
   struct Rows {
     const uint16_t* at[2];
 
-    __device__ Rows(const NarrowWeight& weight, int64_t first_output, int64_t outputs, int64_t) {
+    __device__ Rows(const NarrowWeight& weight, const TileOutputs& tile, int64_t outputs, int64_t) {
 #pragma unroll
       for (int i = 0; i < 2; ++i)
-        at[i] = weight.data + row_of_lane(first_output, outputs, i) * weight.stride + lane_column();
+        at[i] =
+            weight.data + tile.row(lane_group() + 8 * i, outputs) * weight.stride + lane_column();
     }
   };
 
@@ -165,14 +173,13 @@ class Nf4Step {
     const uint8_t* codes[2];
     uint32_t scale;
 
-    __device__ Rows(const Nf4Weight& weight, int64_t first_output, int64_t outputs,
+    __device__ Rows(const Nf4Weight& weight, const TileOutputs& tile, int64_t outputs,
                     int64_t columns) {
 #pragma unroll
       for (int i = 0; i < 2; ++i)
         codes[i] =
-            weight.codes + (row_of_lane(first_output, outputs, i) * columns + lane_column()) / 2;
-      const int64_t output = first_output + threadIdx.x % kFewRowsOutputs;
-      const int64_t row = output < outputs ? output : outputs - 1;
+            weight.codes + (tile.row(lane_group() + 8 * i, outputs) * columns + lane_column()) / 2;
+      const int64_t row = tile.row(static_cast<int>(threadIdx.x % kFewRowsOutputs), outputs);
       scale = static_cast<uint32_t>(row * columns / 64) + scale_block();
     }
   };
