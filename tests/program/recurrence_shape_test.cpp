@@ -28,6 +28,8 @@ tensor beta (8, 4) f32
 tensor dq (8, 6) bf16
 tensor dk (8, 6) bf16
 tensor dv (8, 8) bf16
+tensor rows (5, 18) bf16
+tensor states (5, 24) f32
 )";
 
 struct RecurrenceCase {
@@ -73,6 +75,18 @@ constexpr RecurrenceCase kRecurrenceCases[]{
     {"dq, dk, dq, g, beta = gated_delta_rule_grad(o, q, k, v, g, beta, bounds) " SNUG_DELTA,
      "dv 'dq' has shape (8, 6), expected (8, 8)"},
     {"o = sigmoid_mul(v, o)", ""},
+    {"dq = causal_convolution(q, filters, bounds, bounds) updates (rows) {cached}", ""},
+    {"dq = causal_convolution(q, filters, bounds, bounds) updates (states) {cached}",
+     "state 'states' has shape (5, 24), expected (5, 18)"},
+    {"dq = causal_convolution(q, filters, bounds, triples) updates (rows) {cached}",
+     "slots 'triples' has shape (3, 3), expected (3, 2)"},
+    {"dq = causal_convolution(q, filters, bounds, bounds) {cached}", "has 0 updates, expected 1"},
+    {"o = gated_delta_rule(q, k, v, g, beta, bounds, bounds) updates (states) "
+     "{key_heads 2, value_heads 4, cached}",
+     ""},
+    {"o = gated_delta_rule(q, k, v, g, beta, bounds, bounds) updates (rows) "
+     "{key_heads 2, value_heads 4, cached}",
+     "state 'rows'"},
     {"o = sigmoid_mul(v, q)", "up 'q' has shape (8, 6), expected (8, 8)"},
     {"v, o = sigmoid_mul_grad(dv, v, o)", ""},
 };
@@ -99,6 +113,22 @@ TEST(RecurrenceShapes, CostsProductsWithTheStateAndWithinChunks) {
       "o (10, 3) f32 = gated_delta_rule(q, q, v, g, g, bounds) {key_heads 1, value_heads 1}\n");
   const double token = 2.0 * (3.0 * 6.0 + 32.0 * (2.0 * 2.0 + 2.0 * 3.0));
   EXPECT_DOUBLE_EQ(cost_of({program, program.operations[0]}, {}).flops, 10.0 * token);
+}
+
+// A run moves the states of its own segments, however many places there are.
+TEST(RecurrenceShapes, CostsTheStatesOfItsSegments) {
+  const auto bytes_with = [](const char* places) {
+    const Program program =
+        parse_text(std::string("program cost\ntensor q (10, 2) f32\ntensor v (10, 3) f32\n"
+                               "tensor g (10, 1) f32\ntensor bounds (2, 2) i32\n"
+                               "tensor states (") +
+                   places +
+                   ", 6) f32\no (10, 3) f32 = gated_delta_rule(q, q, v, g, g, bounds, bounds) "
+                   "updates (states) {key_heads 1, value_heads 1, cached}\n");
+    return cost_of({program, program.operations[0]}, {}).bytes;
+  };
+  EXPECT_DOUBLE_EQ(bytes_with("2"), bytes_with("70"));
+  EXPECT_GT(bytes_with("2"), bytes_with("1"));
 }
 
 }  // namespace
