@@ -100,7 +100,7 @@ cuda::Card card_with(int64_t shared_bytes) {
   return {.compute_capability = 90, .multiprocessors = 2, .shared_bytes = shared_bytes};
 }
 
-// A weight's products with up to 16 rows: y, row after row.
+// A weight's products with so many rows: y, row after row.
 template <typename Weight>
 std::vector<float> products(const Weight& weight, const std::vector<uint16_t>& x, int64_t rows,
                             int64_t columns, int64_t shared_bytes) {
@@ -124,15 +124,17 @@ template <typename Weight>
 void expect_rows_alike(const Weight& weight, int64_t columns) {
   Random random(test_seed());
   std::vector<uint16_t> x;
-  for (const double value : normal(random, cuda::kMostFewRows * columns))
+  const bool has_codes = std::is_same_v<Weight, cuda::Nf4Weight>;
+  const int64_t most = has_codes ? cuda::kMostFewCodeRows : cuda::kMostFewRows;
+  for (const double value : normal(random, most * columns))
     x.push_back(bits_of(static_cast<float>(value)));
-  const int64_t most = cuda::kMostFewRows;
   std::vector<std::vector<float>> alone;
   for (int64_t row = 0; row < most; ++row)
     alone.push_back(products(weight, {x.begin() + row * columns, x.begin() + (row + 1) * columns},
                              1, columns, int64_t{99} << 10));
   for (const int64_t shared_bytes : {int64_t{99} << 10, int64_t{227} << 10})
-    for (const int64_t rows : {2, 4, 5, 8, 9, 16}) {
+    for (const int64_t rows : {2, 4, 5, 8, 9, 16, 17, 64}) {
+      if (rows > most) continue;
       const std::vector<float> all = products(weight, x, rows, columns, shared_bytes);
       for (int64_t row = 0; row < rows; ++row) {
         const std::vector<float>& own = alone[static_cast<size_t>(row)];

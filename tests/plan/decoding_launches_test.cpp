@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "../source_folder.h"
+#include "backends/cuda/device/hardware_table.h"
 #include "backends/cuda/device/planned_card.h"
 #include "models/config/config.h"
 #include "plan/job/job.h"
@@ -113,6 +114,23 @@ TEST(DecodingLaunches, BytesAreTheWeights) {
   const TokenWork work = work_of(decoding_job("llama-3.1-8b", 1));
   EXPECT_GE(work.bytes, 2 * layer + head);
   EXPECT_LE(work.bytes, 1.02 * (2 * layer + head));
+}
+
+// The seconds that a data sheet lets expect of a run of `decode`.
+double token_seconds(int64_t sequences, bool quantized) {
+  std::optional<passes::QuantizeOptions> quantization;
+  if (quantized) quantization = passes::QuantizeOptions{.nested = true, .kept = {}};
+  const Job job = decoding_job("llama-3.1-8b", sequences, quantization, 0);
+  const Rates rates = Rates::of_data_sheet(backends::cuda::rates_of(*find_hardware("h200")));
+  return simulate(*job.find(program::ProgramName::decode), rates, program::full_rows(kCapacity))
+      .seconds;
+}
+
+// A weight is read once for up to 16 sequences, and where it is stored as codes never made first.
+TEST(DecodingLaunches, SixteenSequencesTakeLittleMoreThanOne) {
+  EXPECT_LT(token_seconds(16, false), 1.5 * token_seconds(1, false));
+  EXPECT_LT(token_seconds(16, true), 2 * token_seconds(1, true));
+  EXPECT_LT(token_seconds(17, true), 1.1 * token_seconds(16, true));
 }
 
 // The table of docs/cuda.md.

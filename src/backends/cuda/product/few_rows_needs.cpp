@@ -303,8 +303,9 @@ ProductAlgorithm few_rows_nf4_algorithm(const Tensor& x, const Tensor& codes) {
              : ProductAlgorithm::few_rows;
 }
 
-bool are_few_rows(int64_t rows, ProductAlgorithm algorithm) {
-  return rows <= (algorithm == ProductAlgorithm::few_rows_tensor_cores ? kMostFewRows : kFewRows);
+bool are_few_rows(int64_t rows, ProductAlgorithm algorithm, bool has_codes) {
+  if (algorithm != ProductAlgorithm::few_rows_tensor_cores) return rows <= kFewRows;
+  return rows <= (has_codes ? kMostFewCodeRows : kMostFewRows);
 }
 
 size_t few_rows_together(const Program& program, size_t first) {

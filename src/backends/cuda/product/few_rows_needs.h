@@ -33,8 +33,9 @@ constexpr bool is_of_few_rows(program::ProductAlgorithm algorithm) {
   return algorithm == program::ProductAlgorithm::few_rows ||
          algorithm == program::ProductAlgorithm::few_rows_tensor_cores;
 }
-// Whether a kernel for few rows computes so many with this one.
-bool are_few_rows(int64_t rows, program::ProductAlgorithm algorithm);
+// Whether a kernel for few rows computes so many with this one, with a weight stored as codes or
+// not.
+bool are_few_rows(int64_t rows, program::ProductAlgorithm algorithm, bool has_codes = false);
 // Whether the algorithm can compute it; the plain kernel takes any operands.
 inline bool allows_few_rows(program::ProductAlgorithm algorithm, const program::Tensor& x,
                             const program::Tensor& weight) {

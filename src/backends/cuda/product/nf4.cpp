@@ -58,7 +58,7 @@ std::unique_ptr<Prepared> prepare(const MatmulNf4& matmul, const program::Operat
   const auto best = few_rows_nf4_algorithm(view[MatmulNf4::kX], view[MatmulNf4::kCodes]);
   const bool is_known =
       matmul.algorithm == best || matmul.algorithm == program::ProductAlgorithm::few_rows;
-  SNUG_CHECK(is_known && are_few_rows(view[MatmulNf4::kX].shape.rows(), matmul.algorithm),
+  SNUG_CHECK(is_known && are_few_rows(view[MatmulNf4::kX].shape.rows(), matmul.algorithm, true),
              "a product with a stored weight by algorithm {}, which does not compute it here",
              base::word_of(matmul.algorithm));
   return nullptr;

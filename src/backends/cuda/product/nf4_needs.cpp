@@ -9,7 +9,8 @@ namespace {
 bool supports(const program::MatmulNf4&, const OperationView& view, const Card&) {
   const program::Tensor& x = view[program::MatmulNf4::kX];
   return x.shape.columns() % program::kNf4BlockSize == 0 &&
-         are_few_rows(x.shape.rows(), few_rows_nf4_algorithm(x, view[program::MatmulNf4::kCodes]));
+         are_few_rows(x.shape.rows(), few_rows_nf4_algorithm(x, view[program::MatmulNf4::kCodes]),
+                      true);
 }
 
 program::MatmulNf4 decide(const program::MatmulNf4& matmul, const OperationView& view,

@@ -58,6 +58,12 @@ __device__ void share_zeros(int64_t rows, int64_t columns, uint16_t* shared) {
   }
 }
 
+// The rows of a launch that a block multiplies.
+struct BlockRows {
+  int64_t first;
+  int count;
+};
+
 // Copies the rows of x that the block multiplies to shared memory.
 __device__ void share_rows(const DeviceRows& x, int64_t rows, int64_t columns, uint16_t* shared) {
   for (int64_t row = 0; row < rows; ++row)
@@ -228,32 +234,39 @@ __device__ void multiply_tile(const FewRowsLaunch<typename Step::Weight>& run, c
   }
 }
 
+// A row of the block's, and its number in the launch.
+struct RowPlace {
+  int64_t in_block;
+  int64_t row;
+};
+
 // Adds up the warps' sums for output `i` of a tile and stores it; returns the value as stored.
 template <typename Weight, int kRows>
 __device__ float finish_output(const FewRowsPart<Weight>& part,
-                               const float (&sums)[kWarps][kRows][kFewRowsOutputs], int64_t row,
-                               const Tile& tile, int i) {
+                               const float (&sums)[kWarps][kRows][kFewRowsOutputs],
+                               const RowPlace& at, const Tile& tile, int i) {
   const int64_t output = tile.outputs.at(i);
   float sum = 0.0F;
-  for (int warp = 0; warp < kWarps; ++warp) sum += sums[warp][row][i];
+  for (int warp = 0; warp < kWarps; ++warp) sum += sums[warp][at.in_block][i];
   sum *= part.alpha;
-  if (part.addend.data != nullptr) sum += load_one(part.addend, row * part.addend.stride + output);
-  store_one(part.y, row * part.y.stride + output, sum);
+  if (part.addend.data != nullptr)
+    sum += load_one(part.addend, at.row * part.addend.stride + output);
+  store_one(part.y, at.row * part.y.stride + output, sum);
   return as_held(part.y.format, sum);
 }
 
 // Finishes a thread's pair of a tile that is rotated, or written to a cache.
 template <typename Weight, int kRows>
 __device__ void finish_pair(const FewRowsLaunch<Weight>& run, const Tile& tile,
-                            const float (&sums)[kWarps][kRows][kFewRowsOutputs], int64_t row,
+                            const float (&sums)[kWarps][kRows][kFewRowsOutputs], const RowPlace& at,
                             int i) {
   const FewRowsPart<Weight>& part = run.parts[tile.part];
   const RotationPart& rotation = part.rotation;
   const PairPlace place = place_of(part, tile.index);
-  float low = finish_output(part, sums, row, tile, i);
-  float high = finish_output(part, sums, row, tile, i + kVectorElements);
+  float low = finish_output(part, sums, at, tile, i);
+  float high = finish_output(part, sums, at, tile, i + kVectorElements);
   if (place.is_rotated && place.head < rotation.rotated_heads) {
-    const int64_t angle = row * run.table.stride + place.i + i;
+    const int64_t angle = at.row * run.table.stride + place.i + i;
     rotate_pair(low, high, load_one(run.table, angle),
                 load_one(run.table, angle + rotation.width / 2));
   }
@@ -262,12 +275,12 @@ __device__ void finish_pair(const FewRowsLaunch<Weight>& run, const Tile& tile,
     store_one(to, to_row * to.stride + place.column + place.apart + i, high);
   };
   if (rotation.y.data != nullptr) {
-    put(rotation.y, row);
+    put(rotation.y, at.row);
     low = as_held(rotation.y.format, low);
     high = as_held(rotation.y.format, high);
   }
   if (rotation.cache.data == nullptr) return;
-  const int64_t slot = run.slots[row];
+  const int64_t slot = run.slots[at.row];
   if (slot < 0) return;
   device_check(slot < rotation.cache_rows);
   put(rotation.cache, slot);
@@ -277,20 +290,21 @@ __device__ void finish_pair(const FewRowsLaunch<Weight>& run, const Tile& tile,
 // both.
 template <typename Weight, int kRows>
 __device__ void finish_tile(const FewRowsLaunch<Weight>& run, const Tile& tile,
-                            const float (&sums)[2][kWarps][kRows][kFewRowsOutputs]) {
+                            const float (&sums)[2][kWarps][kRows][kFewRowsOutputs],
+                            const BlockRows& rows) {
   const bool is_gated = run.gated.data != nullptr;
   const FewRowsPart<Weight>* part = run.parts + (is_gated ? 0 : tile.part);
-  const int64_t row = threadIdx.x / kFewRowsOutputs;
+  const RowPlace at{threadIdx.x / kFewRowsOutputs, rows.first + threadIdx.x / kFewRowsOutputs};
   const auto i = static_cast<int>(threadIdx.x % kFewRowsOutputs);
-  if (row >= run.rows || tile.outputs.at(i) >= part->outputs) return;
+  if (at.in_block >= rows.count || tile.outputs.at(i) >= part->outputs) return;
   if (part->is_rotated()) {
-    if (i < kVectorElements) finish_pair(run, tile, sums[0], row, i);
+    if (i < kVectorElements) finish_pair(run, tile, sums[0], at, i);
     return;
   }
-  const float y = finish_output(part[0], sums[0], row, tile, i);
+  const float y = finish_output(part[0], sums[0], at, tile, i);
   if (!is_gated) return;
-  const float up = finish_output(part[1], sums[1], row, tile, i);
-  store_one(run.gated, row * run.gated.stride + tile.outputs.at(i), silu_mul_of(y, up));
+  const float up = finish_output(part[1], sums[1], at, tile, i);
+  store_one(run.gated, at.row * run.gated.stride + tile.outputs.at(i), silu_mul_of(y, up));
 }
 
 // Sums in declared shared memory where they fit, else in `dynamic`.
@@ -308,8 +322,8 @@ __device__ TileSums<kRows>& tile_sums(float* dynamic) {
 template <int kRows, typename Step, int kStages, typename Inputs, int kGroups>
 __device__ void multiply_tiles(const FewRowsLaunch<typename Step::Weight>& run,
                                const Inputs (&x)[kGroups], const uint32_t* pairs,
-                               const Share& share, Ring<Step, kStages>& ring,
-                               TileSums<kRows>& sums) {
+                               const Share& share, Ring<Step, kStages>& ring, TileSums<kRows>& sums,
+                               const BlockRows& rows) {
   const bool is_gated = run.gated.data != nullptr;
   int turn = 0;
   for (Tile tile(run, blockIdx.x); run.tiles > tile.index; tile = tile.next(run)) {
@@ -317,7 +331,7 @@ __device__ void multiply_tiles(const FewRowsLaunch<typename Step::Weight>& run,
     multiply_tile<kRows>(run, tile, x, pairs, share, ring, sums[turn][side]);
     if (is_gated && side == 0) continue;
     __syncthreads();
-    finish_tile(run, tile, sums[turn]);
+    finish_tile(run, tile, sums[turn], rows);
     if constexpr (kTurns<kRows> == 1)
       __syncthreads();
     else
@@ -346,42 +360,49 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kRows>)
   const Share share(static_cast<int32_t>(run.columns), Step::kColumns);
   Ring<Step, kStages> ring(run, share, shared_memory<uint32_t>());
   if constexpr (kCodes) share_pairs<typename Step::InputFormat>(values, pairs);
-  if constexpr (kKeepsX) share_zeros(run.rows, run.columns, shared_x);
+  // Rows of y blocks of the grid, where a launch has more than kMostFewRows.
+  const int64_t first_row = kRows == kMostFewRows ? int64_t{blockIdx.y} * kRows : 0;
+  const int64_t left = run.rows - first_row;
+  const BlockRows rows{first_row, static_cast<int>(left < kRows ? left : kRows)};
+  DeviceRows x_rows = run.x;
+  x_rows.data = static_cast<uint16_t*>(run.x.data) + first_row * run.x.stride;
+  if constexpr (kKeepsX) share_zeros(rows.count, run.columns, shared_x);
   if (run.weights_are_constant) wait_for_kernels_before();
   if constexpr (kKeepsX) {
     if (kRows <= kFewRows && run.norm.y.data != nullptr)
       share_normed_rows(run.norm, run.rows, run.columns, partial, Step::InputFormat::kFormat,
                         shared_x);
     else
-      share_rows(run.x, run.rows, run.columns, shared_x);
+      share_rows(x_rows, rows.count, run.columns, shared_x);
   }
   if constexpr (kKeepsX || kCodes) __syncthreads();
-  const auto rows = static_cast<int>(run.rows);
   using Inputs = std::conditional_t<kKeepsX, SharedInputs, GlobalInputs>;
   Inputs x[kGroups];
 #pragma unroll
   for (int group = 0; group < kGroups; ++group) {
-    const int row = Step::lane_row(group, rows);
+    const int row = Step::lane_row(group, rows.count);
     if constexpr (kKeepsX)
-      x[group] = SharedInputs(shared_x, run.columns, rows, row, Step::lane_column());
+      x[group] = SharedInputs(shared_x, run.columns, rows.count, row, Step::lane_column());
     else
-      x[group] = GlobalInputs(run.x, rows, row, Step::lane_column());
+      x[group] = GlobalInputs(x_rows, rows.count, row, Step::lane_column());
   }
   auto& sums = tile_sums<kRows>(reinterpret_cast<float*>(memory + kSumsAt));
-  multiply_tiles<kRows>(run, x, pairs, share, ring, sums);
+  multiply_tiles<kRows>(run, x, pairs, share, ring, sums, rows);
 }
 
 template <typename Step, int kRows>
 void launch_rows(const FewRowsLaunch<typename Step::Weight>& run, const Card& card,
                  cudaStream_t stream) {
   constexpr bool kCodes = std::is_same_v<typename Step::Weight, Nf4Weight>;
-  const FewRowsBlock block = few_rows_block(run.rows, run.columns, kCodes, card);
+  const int64_t rows = run.rows < kMostFewRows ? run.rows : kMostFewRows;
+  const FewRowsBlock block = few_rows_block(rows, run.columns, kCodes, card);
   LaunchShape shape;
   shape.shared_bytes = static_cast<int32_t>(block.dynamic_bytes);
   shape.declared_bytes = kFewRowsDeclaredBytes;
   // One block on each multiprocessor, so that the next kernel's have room beside them.
   const auto multiprocessors = static_cast<uint32_t>(card.multiprocessors);
   shape.grid.x = run.tiles < multiprocessors ? run.tiles : multiprocessors;
+  shape.grid.y = static_cast<uint32_t>(ceil_div(run.rows, rows));
   shape.block.x = kThreads;
   shape.begins_early = true;
   auto kernel = block.keeps_x ? few_rows_matrix_kernel<Step, kRows, true, false>

@@ -51,7 +51,7 @@ struct FewRowsNorm {
 
 template <typename Weight>
 struct FewRowsLaunch {
-  int64_t rows = 0;     // at most kMostFewRows; with a norm kFewRows
+  int64_t rows = 0;     // at most kMostFewCodeRows; with a norm kFewRows
   int64_t columns = 0;  // inputs in a row: whole vectors; with NF4 whole blocks of 64
   DeviceRows x;         // 16-bit, rows at multiples of 16 bytes; not read if the launch has a norm
   FewRowsNorm norm;     // if there is one, blocks keep the rows (keeps_few_rows)

@@ -13,6 +13,9 @@ namespace snug::backends::cuda {
 inline constexpr int kFewRowsWarps = 8;
 // The most rows of a product, and the rows that kernels are made for: up to kFewRows, 8 and 16.
 inline constexpr int kMostFewRows = 16;
+// Of a weight stored as codes a product of up to so many reads it once for each 16 rows: four times
+// 0.53 bytes for each element, where making its values first writes and reads two.
+inline constexpr int kMostFewCodeRows = 64;
 constexpr int few_rows_room(int64_t rows) {
   return rows <= kFewRows ? kFewRows : rows <= 8 ? 8 : 16;
 }
