@@ -35,25 +35,18 @@ struct Form {
   float softcap = 0.0F;
 };
 
-// Rows of one document and packed ones; grouped heads, one head a key head; heads of 32 to 128;
-// windows; Phi-3 128k, whose window is wider than its rows; a job of a user with a small card; a
-// row so long that its elements are counted beyond 2^31.
+// Rows of one document and packed ones; grouped heads, one head a key head; heads of 64 to 256, and
+// of 80; windows, soft caps; Phi-3 128k, whose window is wider than its rows; a job of a user with
+// a small card; a row so long that its elements are counted beyond 2^31; documents in groups.
 constexpr Form kForms[]{{2, 8192, 16384, 32, 8, 128},
-                        {16, 8192, 16384, 32, 8, 128},
+                        {2, 8192, 16384, 16, 8, 256, true, 4096, 50.0F},
                         {2, 8192, 16384, 32, 32, 96, true, 262144},
                         {1, 2048, 2048, 14, 2, 64},
-                        {8, 512, 1024, 9, 3, 32},
+                        {16, 8192, 16384, 16, 16, 256},
                         {4, 1024, 4096, 32, 8, 128, true, 256},
-                        {64, 256, 2048, 8, 8, 64},
+                        {40, 512, 1024, 8, 8, 80},
                         {1, 100, 100, 2, 1, 32, false},
-                        {1, 524288, 524288, 32, 8, 128},
-                        {2, 8192, 16384, 16, 16, 256},
-                        {16, 8192, 16384, 16, 8, 256, true, 4096, 50.0F},
-                        {2, 8192, 16384, 16, 8, 256, true, 0, 50.0F},
-                        {16, 2048, 8192, 8, 4, 192},
-                        {16, 2048, 8192, 8, 8, 80},
-                        {16, 2048, 8192, 8, 8, 112},
-                        {16, 2048, 8192, 8, 8, 160}};
+                        {1, 524288, 524288, 32, 8, 128}};
 
 using program::Attention;
 using program::AttentionGrad;
@@ -149,6 +142,7 @@ TEST_P(CudnnPlans, fit_in_what_is_planned) {
   for (size_t i = 0; i < std::size(kForms); ++i)
     for (const bool is_gradient : {false, true}) {
       const Form& form = kForms[i];
+      if (is_gradient && row->compute_capability >= 100 && form.head_dim > 128) continue;
       const DType dtype = (i % 2 == 0) == (is_gradient == turned) ? DType::bf16 : DType::f16;
       SCOPED_TRACE(fmt::format("{} segments, heads of {}, {}, gradient {}", form.segments,
                                form.head_dim, base::name_of(dtype), is_gradient));

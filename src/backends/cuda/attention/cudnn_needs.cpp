@@ -56,10 +56,10 @@ std::string why_not_these(std::initializer_list<const Tensor*> tensors) {
   return are_narrow ? "" : "its elements are not of 16 bits in rows of whole 16 bytes";
 }
 
-// Of a GPU that is not here: on compute capability 10.x the library has no gradient of heads
-// between 128 and 256 columns (its support matrix, 9.18 to 9.26).
+// Of a GPU that is not here: on compute capability 10.x the library has gradients of heads of up to
+// 128 columns (its support matrix; 9.19 itself refuses 256).
 bool has_documented_gradient(int64_t head_dim, const Card& card) {
-  return card.compute_capability < 100 || head_dim <= 128 || head_dim == 256;
+  return card.compute_capability < 100 || head_dim <= 128;
 }
 
 std::string first_of(std::initializer_list<std::string> reasons) {
