@@ -40,7 +40,6 @@ TEST(KeysOnResume, ThoseThatMakeAnotherRun) {
                                                    "alpha_pattern",
                                                    "target_modules",
                                                    "target_parameters",
-                                                   "load_experts_in_4bit",
                                                    "use_rslora",
                                                    "use_dora",
                                                    "init_lora_weights",

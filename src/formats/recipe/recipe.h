@@ -191,7 +191,6 @@ struct Recipe {
   // For mixtures of experts; the defaults are those of the model's config.json.
   bool output_router_logits = false;  // training adds the loss that balances experts
   double router_aux_loss_coef = 0;
-  bool load_experts_in_4bit = false;  // with load_in_4bit or qlora
 
   BackendName backend = BackendName::cpu;
   std::string device;  // a GPU of the hardware table to plan for; empty: this machine's

@@ -108,10 +108,6 @@ void add_model_keys(KeyTable& table) {
       .computed("as the model's config.json says")
       .range({.least = 0, .most = kMaxFloat})
       .on_resume(OnResume::free);
-  table.add<&Recipe::load_experts_in_4bit>(
-      "load_experts_in_4bit", "false",
-      "mixtures of experts: with load_in_4bit, quantise the matrices of experts too, while they "
-      "are read");
 }
 
 void add_data_keys(KeyTable& table) {

@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "formats/quantization/quant_state.h"
 #include "program/kinds/norm/row_norms.h"
-#include "program/kinds/product/grouped_matmul.h"
 #include "program/kinds/product/matmul.h"
 #include "program/kinds/product/nf4.h"
 
@@ -96,9 +95,6 @@ class Quantize {
   void rewrite(const Operation& operation) {
     if (operation.kind() == Kind::row_norms && stored_.contains(id_of(operation, RowNorms::kW)))
       return norm_values(operation);
-    if (operation.kind() == Kind::grouped_matmul &&
-        stored_.contains(id_of(operation, GroupedMatmul::kB)))
-      return expert_values(operation);
     if (operation.kind() != Kind::matmul || !stored_.contains(id_of(operation, Matmul::kB)))
       return read_values(operation);
     const Stored& weight = stored_.at(id_of(operation, Matmul::kB));
@@ -123,13 +119,6 @@ class Quantize {
     const Stored& weight = stored_.at(id_of(operation, RowNorms::kW));
     operation.attributes.get<RowNorms>().transposed = false;
     replace_operand(operation, RowNorms::kW.name, dequantize(operation, weight));
-    result_.operations.push_back(std::move(operation));
-  }
-
-  // Products by matrices of experts read the dequantised values of all experts.
-  void expert_values(Operation operation) {
-    const Stored& weight = stored_.at(id_of(operation, GroupedMatmul::kB));
-    replace_operand(operation, GroupedMatmul::kB.name, dequantize(operation, weight));
     result_.operations.push_back(std::move(operation));
   }
 
@@ -177,9 +166,7 @@ class Quantize {
 }  // namespace
 
 bool is_quantized(const Tensor& tensor, const QuantizeOptions& options) {
-  if (tensor.role != Role::weight) return false;
-  if (tensor.shape.rank() == 3) return options.experts && tensor.layer >= 0;
-  if (tensor.shape.rank() != 2) return false;
+  if (tensor.role != Role::weight || tensor.shape.rank() != 2) return false;
   if (tensor.layer < 0) return !options.head.empty() && tensor.name == options.head;
   return std::find(options.kept.begin(), options.kept.end(), tensor.name) == options.kept.end();
 }

@@ -29,7 +29,6 @@ struct QuantizeOptions {
   bool nested = true;             // with double quantisation
   std::vector<std::string> kept;  // weights of linears that are not quantised
   std::string head{};             // the head's weight if it is quantised too; else empty
-  bool experts = false;           // matrices of experts are quantised too
 };
 
 // Whether a weight is stored as NF4: a matrix of a layer that is not in `kept`, or the head that

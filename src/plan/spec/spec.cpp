@@ -270,10 +270,6 @@ std::optional<passes::QuantizeOptions> quantization(const Recipe& recipe,
                                                     const models::ModelConfig& model) {
   if (model.stored) {
     check_storage(recipe, *model.stored);
-    if (recipe.load_experts_in_4bit)
-      recipe.fail("load_experts_in_4bit",
-                  "is true, but the folder's linears are in 4 bits already, and its experts are "
-                  "not; give the model in 16 bits, or leave it out");
     return passes::QuantizeOptions{.nested = model.stored->double_quant,
                                    .kept = model.stored->kept,
                                    .head = model.stored->head};
@@ -284,18 +280,11 @@ std::optional<passes::QuantizeOptions> quantization(const Recipe& recipe,
       recipe.fail("load_head_in_4bit",
                   "is true, but linears are not stored in 4 bits; set load_in_4bit=true too (in "
                   "training, method=qlora), or leave it out");
-    if (recipe.load_experts_in_4bit)
-      recipe.fail("load_experts_in_4bit",
-                  "is true, but linears are not stored in 4 bits; set load_in_4bit=true too (in "
-                  "training, method=qlora), or leave it out");
     return std::nullopt;
   }
-  if (recipe.load_experts_in_4bit && model.num_experts == 0)
-    recipe.fail("load_experts_in_4bit", "is true, and the model has no experts; leave it out");
   return passes::QuantizeOptions{.nested = recipe.double_quant,
                                  .kept = models::matrices_in_16_bits(models::stack_of(model)),
-                                 .head = quantized_head(recipe, model),
-                                 .experts = recipe.load_experts_in_4bit};
+                                 .head = quantized_head(recipe, model)};
 }
 
 methods::BaseModel base_model(const models::ModelConfig& model,

@@ -18,7 +18,7 @@ namespace {
 std::string shape_error(const DequantizeNf4& dequantize, const OperationView& view) {
   ShapeRule rule(view);
   const Tensor& w = view[DequantizeNf4::kW];
-  rule.rank(DequantizeNf4::kW, w.shape.rank() == 3 ? 3 : 2);
+  rule.rank(DequantizeNf4::kW, 2);
   rule.mixed_types({DequantizeNf4::kW});
   check_stored_weight(rule, dequantize, w.shape.elements());
   return rule.error();
