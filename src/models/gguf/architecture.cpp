@@ -130,6 +130,9 @@ void set_experts(const GgufKeys& keys, const GgufFamily& family, const ModelConf
   keys.count("expert_shared_count", config.shared_expert_size / config.expert_size);
   keys.count("leading_dense_block_count", std::ssize(config.dense_layers));
   keys.count("expert_gating_func", kBySigmoids);
+  keys.count("expert_group_count", config.expert_groups);
+  keys.count("expert_group_used_count", config.chosen_groups);
+  keys.count("nextn_predict_layers", 0);
   keys.number("expert_weights_scale", config.expert_scale);
   keys.set("expert_weights_norm", config.normalize_experts);
 }

@@ -207,9 +207,10 @@ class GgufTensorList {
     linear("ffn_gate_shexp", shared.mlp.gate_up.parts[0]);
     linear("ffn_up_shexp", shared.mlp.gate_up.parts[1]);
     linear("ffn_down_shexp", shared.mlp.down);
-    if (shared.gate)
-      vector(gguf_prefix_ + "ffn_gate_inp_shexp.weight",
-             hf_prefix_ + weight_name(shared.gate->module), shared.gate->in);
+    if (!shared.gate) return;
+    const std::string name = gguf_prefix_ + "ffn_gate_inp_shexp.weight";
+    vector(name, hf_prefix_ + weight_name(shared.gate->module), shared.gate->in);
+    tensors_.back().shape.insert(tensors_.back().shape.begin(), 1);  // a matrix of one row
   }
 
   // The rows of a tensor of all experts: those of their gates, of their ups, or all.
