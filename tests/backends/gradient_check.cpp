@@ -14,6 +14,7 @@
 #include "program/ir/tape.h"
 #include "program/kinds/attention/attention.h"
 #include "program/kinds/attention/rope.h"
+#include "program/kinds/expert/route.h"
 #include "program/kinds/kind.h"
 #include "program/kinds/loss/cross_entropy.h"
 #include "program/kinds/loss/grpo.h"
@@ -128,6 +129,8 @@ std::vector<TensorId> differentiable_inputs(const OperationCase& operation_case)
         (operation.kind() == program::Kind::rope && operand.name == program::Rope::kTable.name) ||
         (operation.kind() == program::Kind::scale_columns &&
          operand.name == program::ScaleColumns::kDivisor.name) ||
+        (operation.kind() == program::Kind::route &&
+         operand.name == program::Route::kCorrection.name) ||
         (program::traits_of(operation).is_loss() &&
          std::ranges::count(kConstants, operand.name.text) > 0);
     if (is_read && !is_constant &&

@@ -75,7 +75,7 @@ std::vector<Request> random_requests(const std::vector<size_t>& lengths, int64_t
 TEST(Engine, GreedyIsArgmaxOfRepeatedWholePasses) {
   for (const char* model : {"basic", "grouped_tied", "head_dim"}) {
     const formats::Recipe recipe = golden_recipe(model);
-    const Request request = random_requests({5}, 113).front();
+    const Request request = random_requests({5}, 53).front();
     EXPECT_EQ(answer_of(recipe, request), repeated_argmax(recipe, request.prompt, kNew)) << model;
   }
 }

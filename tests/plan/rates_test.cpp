@@ -240,11 +240,11 @@ TEST(Rates, OfADataSheetHaveALibrarysAttentionByLength) {
   EXPECT_NEAR(planned_rate(gradient, 512), 0.148 * 989, 1e-6);
 }
 
-// Heads of 64 stay below what is public of them, wide ones at what 128 reaches.
+// Heads of 64 stay below what is public of them, and so do wide ones.
 TEST(Rates, OfADataSheetAreCarefulWithOtherHeads) {
   EXPECT_NEAR(planned_rate(attention(64, ", kernel library"), 16384), 0.80 * 336.5, 1e-6);
   EXPECT_NEAR(planned_rate(attention(32, ", kernel library"), 16384), 0.215 * 989, 1e-6);
-  EXPECT_NEAR(planned_rate(attention(256, ", kernel library"), 16384), 0.80 * 673, 1e-6);
+  EXPECT_NEAR(planned_rate(attention(256, ", kernel library"), 16384), 0.78 * 0.80 * 673, 1e-6);
 }
 
 // A sample of the one says nothing of the other.

@@ -16,6 +16,8 @@ namespace {
 
 using base::JsonObject;
 
+constexpr double kCoefficient = 0.001;
+
 Layer layer_of(const ModelConfig& config, int64_t layer) {
   AttentionBlock biased =
       attention(config, layer, {.query_key_value = config.attention_bias, .output = false});
@@ -54,7 +56,7 @@ ModelConfig parse(const JsonObject& json) {
   config.shared_expert_size =
       positive_or(json, "shared_expert_intermediate_size", 5632, kMaxIntermediate);
   config.normalize_experts = json.boolean_or("norm_topk_prob", false);
-  parse_router(json, {.experts = 60, .chosen = 4}, config);
+  parse_router(json, {.experts = 60, .chosen = 4, .coefficient = kCoefficient}, config);
   parse_dense_layers(json, config);
   return config;
 }
@@ -79,6 +81,8 @@ void qwen1_5_experts(ModelConfig& config) {
   config.expert_size = 1408;
   config.shared_expert_size = 5632;
   config.normalize_experts = false;
+  config.router_coefficient = kCoefficient;
+  set_window(config, 0);
 }
 
 void qwen2_experts(ModelConfig& config) {
@@ -88,6 +92,8 @@ void qwen2_experts(ModelConfig& config) {
   config.expert_size = 2560;
   config.shared_expert_size = 20480;
   config.normalize_experts = false;
+  config.router_coefficient = kCoefficient;
+  set_window(config, 0);
 }
 
 constexpr std::array kPresets{

@@ -7,30 +7,39 @@
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
-// Of a gate: what `up` is multiplied by, and its derivative.
-struct Activated {
-  Float16Lanes value, slope;
+// What the gradient dy of a product gives its gate and its up.
+struct GateGradients {
+  Float16Lanes dgate, dup;
 };
 
+SNUG_INLINE Float16Lanes sigmoid(Float16Lanes x) { return reciprocal(1.0F + exp(-x)); }
+
 struct Sigmoid {
-  SNUG_INLINE Activated at(Float16Lanes x) {
-    const Float16Lanes s = reciprocal(1.0F + exp(-x));
-    return {s, s * (1.0F - s)};
+  SNUG_INLINE Float16Lanes of(Float16Lanes gate) { return sigmoid(gate); }
+  // With s = sigmoid(gate): dgate = dy up s (1 - s), dup = dy s.
+  SNUG_INLINE GateGradients gradients(Float16Lanes dy, Float16Lanes gate, Float16Lanes up) {
+    const Float16Lanes s = sigmoid(gate);
+    return {dy * s * up * (1.0F - s), dy * s};
   }
 };
 
 struct Silu {
-  SNUG_INLINE Activated at(Float16Lanes x) {
-    const Float16Lanes s = reciprocal(1.0F + exp(-x));
-    return {x * s, s * (1.0F + x * (1.0F - s))};
+  SNUG_INLINE Float16Lanes of(Float16Lanes gate) { return gate * sigmoid(gate); }
+  // With s = sigmoid(gate): dgate = dy up s (1 + gate (1 - s)), dup = dy gate s.
+  SNUG_INLINE GateGradients gradients(Float16Lanes dy, Float16Lanes gate, Float16Lanes up) {
+    const Float16Lanes s = sigmoid(gate);
+    return {dy * s * up * (1.0F + gate * (1.0F - s)), dy * s * gate};
   }
 };
 
-template <typename Gate>
+template <typename Form>
 struct Gelu {
-  SNUG_INLINE Activated at(Float16Lanes x) {
-    const GeluGate gate = Gate::at(x);
-    return {x * gate.factor, gate.factor + x * gate.slope};
+  SNUG_INLINE Float16Lanes of(Float16Lanes gate) { return gate * Form::at(gate).factor; }
+  // dgate = dy up (factor + gate slope), dup = dy gate factor, with factor and slope of
+  // gelu_gate.h.
+  SNUG_INLINE GateGradients gradients(Float16Lanes dy, Float16Lanes gate, Float16Lanes up) {
+    const GeluGate of_gate = Form::at(gate);
+    return {dy * up * (of_gate.factor + gate * of_gate.slope), dy * gate * of_gate.factor};
   }
 };
 
@@ -40,11 +49,10 @@ void forward(const void* gate_bytes, const void* up_bytes, void* y_bytes, int64_
   const X* up = static_cast<const X*>(up_bytes);
   X* y = static_cast<X*>(y_bytes);
   for_each_lanes(n, [=](int64_t i, auto part) {
-    store(y + i, Activation::at(load(gate + i, part)).value * load(up + i, part), part);
+    store(y + i, Activation::of(load(gate + i, part)) * load(up + i, part), part);
   });
 }
 
-// dgate = dy up slope, dup = dy value.
 template <typename Activation, typename X>
 void backward(const GatedMulRun& run) {
   const X* dy = static_cast<const X*>(run.dy);
@@ -53,11 +61,10 @@ void backward(const GatedMulRun& run) {
   X* dgate = static_cast<X*>(run.dgate);
   X* dup = static_cast<X*>(run.dup);
   for_each_lanes(run.n, [=](int64_t i, auto part) {
-    const Activated activated = Activation::at(load(gate + i, part));
-    const Float16Lanes u = load(up + i, part);
-    const Float16Lanes d = load(dy + i, part);
-    store(dgate + i, d * u * activated.slope, part);
-    store(dup + i, d * activated.value, part);
+    const GateGradients all =
+        Activation::gradients(load(dy + i, part), load(gate + i, part), load(up + i, part));
+    store(dgate + i, all.dgate, part);
+    store(dup + i, all.dup, part);
   });
 }
 
