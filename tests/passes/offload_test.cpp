@@ -63,6 +63,24 @@ TEST(Offload, LayerInputsWaitOnTheHost) {
   EXPECT_EQ(print(result), print(parse(kBehind)));
 }
 
+// What reads a view of a checkpoint in the backward pass reads the same view of what came back.
+TEST(Offload, ViewsAreThoseOfWhatCameBack) {
+  std::string before(kBefore);
+  const std::string read = "add(d2, x1) backward";
+  before.replace(before.find(read), read.size(), "add(d2, x1.rows) backward");
+  const std::string made = "x2 (8, 4)";
+  before.insert(before.find(made),
+                "tensor x1.rows (8, 4) f32 checkpoint layer 1 view of x1 at 0 strides (4, 1)\n");
+  const Program result = offload(parse(before), RemoteTarget());
+  EXPECT_EQ(program::verify(result), std::vector<std::string>{});
+  const program::TensorId view = result.find("x1.rows.fetched");
+  ASSERT_NE(view, program::kNone);
+  EXPECT_EQ(result.tensor(result.owner(view)).name, "x1.fetched");
+  EXPECT_TRUE(std::ranges::any_of(result.operations, [&](const program::Operation& operation) {
+    return std::ranges::count(operation.reads, view) == 1;
+  }));
+}
+
 TEST(Offload, OneChannelWhereTheHostReachesTheDevice) {
   const TestTarget near([](const program::OperationView&) { return true; });
   const Program result = offload(parse(kBefore), near);

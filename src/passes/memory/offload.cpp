@@ -157,13 +157,19 @@ class Offload {
     push_copies(after_[i]);
   }
 
-  void read_fetched(Operation& operation) const {
-    for (TensorId& id : operation.reads) {
-      const TensorId back = fetched_[index(input_.owner(id))];
-      SNUG_CHECK(back == kNone || !input_.tensor(id).is_view(), "{} is a view of a checkpoint",
-                 input_.tensor(id).name);
-      if (back != kNone) id = back;
-    }
+  void read_fetched(Operation& operation) {
+    for (TensorId& id : operation.reads)
+      if (const TensorId back = fetched(id); back != kNone) id = back;
+  }
+
+  // A view of a checkpoint becomes one of what was fetched, when it is first read.
+  TensorId fetched(TensorId id) {
+    const TensorId base = fetched_[index(input_.owner(id))];
+    TensorId& known = fetched_[index(id)];
+    if (known != kNone || base == kNone) return known;
+    known = add_copy(id, ".fetched", Space::device);
+    result_.tensors.back().view.base = base;
+    return known;
   }
 
   const Program& input_;
