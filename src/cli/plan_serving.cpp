@@ -62,6 +62,17 @@ int64_t slot_bytes(const plan::PlannedServing& planned) {
   return bytes;
 }
 
+// The bytes of what layers without keys keep for each sequence that may run.
+int64_t state_bytes(const plan::PlannedServing& planned) {
+  const std::vector<int64_t>& layers = planned.spec.model.recurrent_layers;
+  int64_t bytes = 0;
+  for (const program::Tensor& tensor : planned.job.find(program::ProgramName::decode)->tensors)
+    if (tensor.role == program::Role::kv_cache && !tensor.is_view() &&
+        std::ranges::binary_search(layers, tensor.layer))
+      bytes += tensor.bytes();
+  return bytes;
+}
+
 nlohmann::ordered_json json_of(const plan::PlannedServing& planned) {
   const plan::InferenceShape& shape = planned.spec.shape;
   nlohmann::ordered_json json = {{"fits", true},
@@ -77,6 +88,8 @@ nlohmann::ordered_json json_of(const plan::PlannedServing& planned) {
                         {"rank", slots.rank},
                         {"modules", slots.modules.size()},
                         {"bytes", slot_bytes(planned)}};
+  if (const int64_t states = state_bytes(planned); states > 0)
+    json["states"] = {{"sequences", shape.sequences}, {"bytes", states}};
   for (const GroupLine& line : lines_of(planned))
     json["pools"].push_back({{"layers", name_of(line.pool.group)},
                              {"pages", line.pool.pages},
@@ -99,6 +112,9 @@ void print_serving(const plan::PlannedServing& planned) {
   for (const GroupLine& line : lines_of(planned))
     base::print("{:<20}{:>10}{:>16}{:>14}\n", name_of(line.pool.group), line.pool.pages,
                 line.token_bytes, plan::readable_bytes(line.tokens * line.token_bytes));
+  if (const int64_t states = state_bytes(planned); states > 0)
+    base::print("\nrecurrent states of {} sequences: {}\n", shape.sequences,
+                plan::readable_bytes(states));
   if (const methods::LoraSlots& slots = planned.spec.slots; !slots.empty())
     base::print("\n{} adapter{} of at most rank {} in {} modules: {}\n", slots.slots,
                 slots.slots == 1 ? "" : "s", slots.rank, slots.modules.size(),

@@ -95,6 +95,18 @@ TEST(PlanServing, AdvisesWithAKeyThatItTakes) {
   EXPECT_EQ(plan(" " + refused.err.substr(at, end - at)).exit_code, 0);
 }
 
+// Of 24 layers 18 keep for each sequence 16 heads of 128 x 128 in fp32, and 3 tokens of 6,144
+// columns in bf16.
+TEST(PlanServing, SaysWhatStatesTake) {
+  const BinaryRun run =
+      run_snug({"plan", "model=qwen3.5-0.8b", "mode=serve", "max_length=512", "device=h100",
+                "device_memory=4GB", "per_device_train_batch_size=3", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json states = json::parse(run.out)["states"];
+  EXPECT_EQ(states["sequences"], 3);
+  EXPECT_EQ(states["bytes"], 3 * 18 * (16 * 128 * 128 * 4 + 3 * 6144 * 2));
+}
+
 TEST(PlanServing, CountsPromptsOfAnEncoder) {
   const BinaryRun run = run_snug({"plan", "model=tests/goldens/mt5/model", "mode=serve",
                                   "max_length=64", "device_memory=64MB"});
