@@ -187,16 +187,22 @@ TEST_F(LibraryAttention, keeps_its_answers) {
   cuda_emulator::attention_fault = AttentionFault::no_cap;  // another version
   EXPECT_GT(calls_of_deciding(true), 0U);
 
-  // What a process leaves that the library ended.
   cuda_emulator::attention_fault = AttentionFault::none;
-  for (const auto& file : std::filesystem::recursive_directory_iterator(folder_.path())) {
-    if (!file.is_regular_file()) continue;
-    std::string text = base::read_text_file(file.path());
-    const std::string answer = "\"agrees\": true";
-    for (size_t at = 0; (at = text.find(answer, at)) != std::string::npos;)
-      text.replace(at, answer.size(), ended_process());
-    base::write_file_atomically(file.path(), text);
-  }
+  const auto with_answers = [&](const std::string& put) {
+    for (const auto& file : std::filesystem::recursive_directory_iterator(folder_.path())) {
+      if (!file.is_regular_file()) continue;
+      std::string text = base::read_text_file(file.path());
+      const std::string answer = "\"agrees\": true";
+      for (size_t at = 0; (at = text.find(answer, at)) != std::string::npos;)
+        text.replace(at, answer.size(), put);
+      base::write_file_atomically(file.path(), text);
+    }
+  };
+  // What is no answer is asked again.
+  with_answers("\"agrees\": \"yes\"");
+  EXPECT_GT(calls_of_deciding(true), 0U);
+  // What a process leaves that the library ended.
+  with_answers(ended_process());
   EXPECT_EQ(calls_of_deciding(false), 0U);
 }
 

@@ -70,13 +70,16 @@ LibraryChecks::Answers LibraryChecks::read() const {
   Answers answers;
   const Json forms = forms_of(file_, machine_);
   for (const auto& [form, kept] : forms.items()) {
-    if (!kept.is_object()) continue;
-    const std::string begun = kept.value("begun_by", "");
-    if (begun.empty())
-      answers[form] = {kept.value("agrees", false), kept.value("difference", -1.0),
-                       kept.value("why", "")};
-    else if (has_ended(begun))
-      answers[form] = {false, -1, "a process that checked it did not live on"};
+    try {
+      const std::string begun = kept.value("begun_by", "");
+      if (begun.empty())
+        answers[form] = {kept.value("agrees", false), kept.value("difference", -1.0),
+                         kept.value("why", "")};
+      else if (has_ended(begun))
+        answers[form] = {false, -1, "a process that checked it did not live on"};
+    } catch (const nlohmann::json::exception&) {
+      continue;  // no answer that this writes: it is asked anew
+    }
   }
   return answers;
 }
