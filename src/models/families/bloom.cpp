@@ -100,6 +100,6 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kBloom{"bloom", "BloomForCausalLM", stack, parse, describe, kPresets};
+const Family kBloom{"bloom", "BloomForCausalLM", stack, parse, describe, kPresets, "BLOOM, BLOOMZ"};
 
 }  // namespace snug::models

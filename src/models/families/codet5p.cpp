@@ -219,6 +219,7 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kCodeT5p{"codet5p", "CodeT5pEncoderDecoderModel", stack, parse, describe, kPresets};
+const Family kCodeT5p{"codet5p",    "CodeT5pEncoderDecoderModel", stack, parse, describe, kPresets,
+                      "CodeT5+ 2B", FamilyForm::encoder_decoder};
 
 }  // namespace snug::models

@@ -74,6 +74,7 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kCohere2{"cohere2", "Cohere2ForCausalLM", stack, parse, describe, kPresets};
+const Family kCohere2{"cohere2", "Cohere2ForCausalLM",    stack, parse, describe,
+                      kPresets,  "Command R7B, Command A"};
 
 }  // namespace snug::models

@@ -43,6 +43,7 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kErnie45{"ernie4_5", "Ernie4_5ForCausalLM", stack, parse, describe, kPresets};
+const Family kErnie45{"ernie4_5", "Ernie4_5ForCausalLM", stack, parse, describe, kPresets,
+                      "ERNIE 4.5"};
 
 }  // namespace snug::models

@@ -63,6 +63,7 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kExaone4{"exaone4", "Exaone4ForCausalLM", stack, parse, describe, kPresets};
+const Family kExaone4{"exaone4", "Exaone4ForCausalLM", stack, parse, describe,
+                      kPresets,  "EXAONE 4.0"};
 
 }  // namespace snug::models

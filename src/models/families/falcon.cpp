@@ -136,6 +136,7 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kFalcon{"falcon", "FalconForCausalLM", stack, parse, describe, kPresets, true};
+const Family kFalcon{"falcon", "FalconForCausalLM", stack, parse, describe, kPresets,
+                     "Falcon", FamilyForm::decoder, true};
 
 }  // namespace snug::models

@@ -12,12 +12,13 @@
 namespace snug::models {
 namespace {
 
+// In the order of lists for readers.
 constexpr std::array kFamilies{
-    &kLlama,    &kMistral,    &kQwen2,   &kQwen3,      &kPhi3,    &kOlmo2,   &kGemma,   &kGemma2,
-    &kGemma3,   &kStablelm,   &kPhi,     &kGptNeox,    &kGpt2,    &kBloom,   &kFalcon,  &kMixtral,
-    &kQwen3Moe, &kGptOss,     &kT5,      &kMt5,        &kCodeT5p, &kCohere2, &kErnie45, &kExaone4,
-    &kGlm4,     &kGranite,    &kHunyuan, &kMinistral3, &kOlmo3,   &kSeedOss, &kSmolLm3, &kQwen2Moe,
-    &kOlmoe,    &kGraniteMoe, &kGlm4Moe, &kQwen35};
+    &kLlama,      &kMistral, &kMinistral3, &kQwen2,    &kQwen3,    &kQwen35,   &kGemma,   &kGemma2,
+    &kGemma3,     &kPhi,     &kPhi3,       &kSmolLm3,  &kGranite,  &kOlmo2,    &kOlmo3,   &kSeedOss,
+    &kExaone4,    &kGlm4,    &kHunyuan,    &kErnie45,  &kCohere2,  &kStablelm, &kGptNeox, &kGpt2,
+    &kBloom,      &kFalcon,  &kMixtral,    &kQwen2Moe, &kQwen3Moe, &kGptOss,   &kOlmoe,   &kGlm4Moe,
+    &kGraniteMoe, &kT5,      &kMt5,        &kCodeT5p};
 
 const Family& family_of(const ModelConfig& config) {
   const Family* family = find_family(config.model_type);
@@ -39,6 +40,14 @@ std::string family_names() {
   std::string names;
   for (const Family* family : kFamilies)
     names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", family->model_type);
+  return names;
+}
+
+std::string model_names(FamilyForm form) {
+  std::string names;
+  for (const Family* family : kFamilies)
+    if (family->form == form)
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", family->models);
   return names;
 }
 

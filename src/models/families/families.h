@@ -25,6 +25,8 @@ struct Preset {
   void (*adjust)(ModelConfig& config) = nullptr;
 };
 
+enum class FamilyForm { decoder, mixture, encoder_decoder };
+
 struct Family {
   std::string_view model_type;
   std::string_view architecture;  // transformers' class: "LlamaForCausalLM"
@@ -34,6 +36,9 @@ struct Family {
   // Writes the keys of config.json that the family has in addition to those of every family.
   void (*describe)(const ModelConfig& config, nlohmann::json& json);
   std::span<const Preset> presets;
+  // The published models of the family, as lists for readers name them: "Qwen2, Qwen2.5".
+  std::string_view models{};
+  FamilyForm form = FamilyForm::decoder;
   // Whether transformers has a class of its own for the linears of this family's layers. It keeps
   // these in 16 bits where bitsandbytes would quantise linears, so it neither reads nor writes
   // folders that hold them in 4 bits.
@@ -44,6 +49,8 @@ std::span<const Family* const> families();
 const Family* find_family(std::string_view model_type);
 // The names of all families for messages: "llama, mistral, ...".
 std::string family_names();
+// The published models of all families of this form: "Mixtral, gpt-oss".
+std::string model_names(FamilyForm form);
 
 extern const Family kBloom;
 extern const Family kCodeT5p;

@@ -57,6 +57,6 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kGemma{"gemma", "GemmaForCausalLM", stack, parse, describe, kPresets};
+const Family kGemma{"gemma", "GemmaForCausalLM", stack, parse, describe, kPresets, "Gemma 1"};
 
 }  // namespace snug::models

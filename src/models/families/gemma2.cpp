@@ -53,6 +53,7 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kGemma2{"gemma2", "Gemma2ForCausalLM", stack, parse, describe_gemma_shape, kPresets};
+const Family kGemma2{"gemma2", "Gemma2ForCausalLM", stack, parse, describe_gemma_shape, kPresets,
+                     "Gemma 2"};
 
 }  // namespace snug::models

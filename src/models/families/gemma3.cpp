@@ -75,6 +75,7 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kGemma3{"gemma3_text", "Gemma3ForCausalLM", stack, parse, describe, kPresets};
+const Family kGemma3{"gemma3_text", "Gemma3ForCausalLM", stack, parse, describe, kPresets,
+                     "Gemma 3"};
 
 }  // namespace snug::models

@@ -61,6 +61,6 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kGlm4{"glm4", "Glm4ForCausalLM", stack, parse, describe, kPresets};
+const Family kGlm4{"glm4", "Glm4ForCausalLM", stack, parse, describe, kPresets, "GLM-4"};
 
 }  // namespace snug::models

@@ -103,6 +103,13 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kGlm4Moe{"glm4_moe", "Glm4MoeForCausalLM", stack, parse, describe, kPresets};
+const Family kGlm4Moe{"glm4_moe",
+                      "Glm4MoeForCausalLM",
+                      stack,
+                      parse,
+                      describe,
+                      kPresets,
+                      "GLM-4.5, GLM-4.5-Air",
+                      FamilyForm::mixture};
 
 }  // namespace snug::models

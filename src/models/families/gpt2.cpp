@@ -108,6 +108,6 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kGpt2{"gpt2", "GPT2LMHeadModel", stack, parse, describe, kPresets};
+const Family kGpt2{"gpt2", "GPT2LMHeadModel", stack, parse, describe, kPresets, "GPT-2"};
 
 }  // namespace snug::models

@@ -97,6 +97,12 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kGptNeox{"gpt_neox", "GPTNeoXForCausalLM", stack, parse, describe, kPresets};
+const Family kGptNeox{"gpt_neox",
+                      "GPTNeoXForCausalLM",
+                      stack,
+                      parse,
+                      describe,
+                      kPresets,
+                      "GPT-NeoX, Pythia, Dolly 2, RedPajama-INCITE"};
 
 }  // namespace snug::models

@@ -122,6 +122,7 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kGptOss{"gpt_oss", "GptOssForCausalLM", stack, parse, describe, kPresets};
+const Family kGptOss{"gpt_oss", "GptOssForCausalLM", stack, parse, describe, kPresets,
+                     "gpt-oss", FamilyForm::mixture};
 
 }  // namespace snug::models

@@ -54,6 +54,7 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kGranite{"granite", "GraniteForCausalLM", stack, parse, describe, kPresets};
+const Family kGranite{"granite", "GraniteForCausalLM", stack, parse, describe,
+                      kPresets,  "Granite 3 and 4.1"};
 
 }  // namespace snug::models

@@ -72,6 +72,13 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kGraniteMoe{"granitemoe", "GraniteMoeForCausalLM", stack, parse, describe, kPresets};
+const Family kGraniteMoe{"granitemoe",
+                         "GraniteMoeForCausalLM",
+                         stack,
+                         parse,
+                         describe,
+                         kPresets,
+                         "Granite 3 A400M and A800M",
+                         FamilyForm::mixture};
 
 }  // namespace snug::models

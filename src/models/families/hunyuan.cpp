@@ -63,6 +63,6 @@ constexpr std::array kPresets{
 }  // namespace
 
 const Family kHunyuan{
-    "hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", stack, parse, describe, kPresets};
+    "hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", stack, parse, describe, kPresets, "Hunyuan"};
 
 }  // namespace snug::models

@@ -66,6 +66,12 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kLlama{"llama", "LlamaForCausalLM", stack, parse, describe, kPresets};
+const Family kLlama{"llama",
+                    "LlamaForCausalLM",
+                    stack,
+                    parse,
+                    describe,
+                    kPresets,
+                    "Llama 1 to 3.2, Code Llama, Yi, TinyLlama, SmolLM2"};
 
 }  // namespace snug::models

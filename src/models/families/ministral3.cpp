@@ -74,6 +74,7 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kMinistral3{"ministral3", "Ministral3ForCausalLM", stack, parse, describe, kPresets};
+const Family kMinistral3{"ministral3", "Ministral3ForCausalLM", stack, parse, describe, kPresets,
+                         "Ministral 3"};
 
 }  // namespace snug::models

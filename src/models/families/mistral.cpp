@@ -42,6 +42,12 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kMistral{"mistral", "MistralForCausalLM", stack, parse, describe, kPresets};
+const Family kMistral{"mistral",
+                      "MistralForCausalLM",
+                      stack,
+                      parse,
+                      describe,
+                      kPresets,
+                      "Mistral 7B, Mistral Small 3, Magistral, Devstral"};
 
 }  // namespace snug::models

@@ -64,6 +64,7 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kMixtral{"mixtral", "MixtralForCausalLM", stack, parse, describe, kPresets};
+const Family kMixtral{"mixtral", "MixtralForCausalLM", stack, parse, describe, kPresets,
+                      "Mixtral", FamilyForm::mixture};
 
 }  // namespace snug::models

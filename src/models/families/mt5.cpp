@@ -31,7 +31,8 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kMt5{"mt5",   "MT5ForConditionalGeneration", t5_stack, parse, describe_t5_shape,
-                  kPresets};
+const Family kMt5{
+    "mt5",      "MT5ForConditionalGeneration", t5_stack, parse, describe_t5_shape, kPresets,
+    "mT5, mT0", FamilyForm::encoder_decoder};
 
 }  // namespace snug::models

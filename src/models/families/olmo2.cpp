@@ -45,6 +45,6 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kOlmo2{"olmo2", "Olmo2ForCausalLM", stack, parse, describe, kPresets};
+const Family kOlmo2{"olmo2", "Olmo2ForCausalLM", stack, parse, describe, kPresets, "OLMo 2"};
 
 }  // namespace snug::models

@@ -76,6 +76,6 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kOlmo3{"olmo3", "Olmo3ForCausalLM", stack, parse, describe, kPresets};
+const Family kOlmo3{"olmo3", "Olmo3ForCausalLM", stack, parse, describe, kPresets, "OLMo 3"};
 
 }  // namespace snug::models

@@ -64,6 +64,7 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kOlmoe{"olmoe", "OlmoeForCausalLM", stack, parse, describe, kPresets};
+const Family kOlmoe{"olmoe",  "OlmoeForCausalLM", stack,   parse,
+                    describe, kPresets,           "OLMoE", FamilyForm::mixture};
 
 }  // namespace snug::models

@@ -68,6 +68,7 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kPhi{"phi", "PhiForCausalLM", stack, parse, describe, kPresets};
+const Family kPhi{"phi",    "PhiForCausalLM",       stack, parse, describe,
+                  kPresets, "Phi-1, Phi-1.5, Phi-2"};
 
 }  // namespace snug::models

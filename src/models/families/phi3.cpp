@@ -102,6 +102,7 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kPhi3{"phi3", "Phi3ForCausalLM", stack, parse, describe, kPresets};
+const Family kPhi3{"phi3",   "Phi3ForCausalLM",         stack, parse, describe,
+                   kPresets, "Phi-3, Phi-4, Phi-4-mini"};
 
 }  // namespace snug::models

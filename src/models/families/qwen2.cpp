@@ -44,6 +44,7 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kQwen2{"qwen2", "Qwen2ForCausalLM", stack, parse, describe, kPresets};
+const Family kQwen2{"qwen2",  "Qwen2ForCausalLM", stack,           parse,
+                    describe, kPresets,           "Qwen2, Qwen2.5"};
 
 }  // namespace snug::models

@@ -105,6 +105,13 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kQwen2Moe{"qwen2_moe", "Qwen2MoeForCausalLM", stack, parse, describe, kPresets};
+const Family kQwen2Moe{"qwen2_moe",
+                       "Qwen2MoeForCausalLM",
+                       stack,
+                       parse,
+                       describe,
+                       kPresets,
+                       "Qwen1.5-MoE, Qwen2-57B-A14B",
+                       FamilyForm::mixture};
 
 }  // namespace snug::models

@@ -47,6 +47,6 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kQwen3{"qwen3", "Qwen3ForCausalLM", stack, parse, describe, kPresets};
+const Family kQwen3{"qwen3", "Qwen3ForCausalLM", stack, parse, describe, kPresets, "Qwen3"};
 
 }  // namespace snug::models

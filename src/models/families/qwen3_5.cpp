@@ -157,6 +157,7 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kQwen35{"qwen3_5_text", "Qwen3_5ForCausalLM", stack, parse, describe, kPresets};
+const Family kQwen35{"qwen3_5_text", "Qwen3_5ForCausalLM",       stack, parse, describe,
+                     kPresets,       "Qwen3.5, Qwen3.6, Qwen3.8"};
 
 }  // namespace snug::models

@@ -67,6 +67,13 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kQwen3Moe{"qwen3_moe", "Qwen3MoeForCausalLM", stack, parse, describe, kPresets};
+const Family kQwen3Moe{"qwen3_moe",
+                       "Qwen3MoeForCausalLM",
+                       stack,
+                       parse,
+                       describe,
+                       kPresets,
+                       "Qwen3 30B-A3B and 235B-A22B",
+                       FamilyForm::mixture};
 
 }  // namespace snug::models

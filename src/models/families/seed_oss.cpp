@@ -49,6 +49,7 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kSeedOss{"seed_oss", "SeedOssForCausalLM", stack, parse, describe, kPresets};
+const Family kSeedOss{"seed_oss", "SeedOssForCausalLM", stack, parse, describe, kPresets,
+                      "Seed-OSS"};
 
 }  // namespace snug::models

@@ -83,6 +83,6 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kSmolLm3{"smollm3", "SmolLM3ForCausalLM", stack, parse, describe, kPresets};
+const Family kSmolLm3{"smollm3", "SmolLM3ForCausalLM", stack, parse, describe, kPresets, "SmolLM3"};
 
 }  // namespace snug::models

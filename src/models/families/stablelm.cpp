@@ -67,6 +67,7 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kStablelm{"stablelm", "StableLmForCausalLM", stack, parse, describe, kPresets};
+const Family kStablelm{"stablelm", "StableLmForCausalLM",         stack, parse, describe,
+                       kPresets,   "StableLM 3B-4E1T, StableLM 2"};
 
 }  // namespace snug::models

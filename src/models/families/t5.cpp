@@ -56,6 +56,13 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kT5{"t5", "T5ForConditionalGeneration", t5_stack, parse, describe, kPresets};
+const Family kT5{"t5",
+                 "T5ForConditionalGeneration",
+                 t5_stack,
+                 parse,
+                 describe,
+                 kPresets,
+                 "T5, FLAN-T5, T0",
+                 FamilyForm::encoder_decoder};
 
 }  // namespace snug::models
