@@ -1,9 +1,6 @@
 #include "cli/gguf_model.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <system_error>
@@ -14,6 +11,7 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/held_folder.h"
 #include "base/lower_case.h"
 #include "convert/folder/output_folder.h"
 #include "convert/gguf/import_gguf.h"
@@ -47,24 +45,6 @@ CachedName cached_name(const fs::path& file) {
                                         fs::last_write_time(target).time_since_epoch().count()));
   return name;
 }
-
-// Holds a folder while it exists: others who want it wait. File systems without locks are passed
-// over, since the folder that is made appears whole all the same.
-class CacheLock {
- public:
-  explicit CacheLock(const fs::path& folder)
-      : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    if (descriptor_ >= 0) static_cast<void>(::flock(descriptor_, LOCK_EX));
-  }
-  ~CacheLock() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  CacheLock(const CacheLock&) = delete;
-  CacheLock& operator=(const CacheLock&) = delete;
-
- private:
-  int descriptor_;
-};
 
 void check_disk(const fs::path& file, const fs::path& folder, int64_t bytes) {
   try {
@@ -129,7 +109,7 @@ fs::path folder_of_gguf(const fs::path& file) {
     base::require_writable_folder(cache);
     fs::create_directories(cache);
     {
-      const CacheLock lock(cache);
+      const base::HeldFolder held(cache);
       if (is_whole(folder)) return folder;
       remove_damaged(folder);
       import_to(folder, file);

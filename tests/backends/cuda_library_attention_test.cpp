@@ -1,18 +1,18 @@
 // Attention that cuDNN does: what is planned for it is what it takes, whatever its version.
 #include <gtest/gtest.h>
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <thread>
 
 #include "../base/captured_stream.h"
 #include "../base/temporary_folder.h"
 #include "backends/cuda/attention/attention_note.h"
 #include "backends/cuda/attention/cudnn_needs.h"
+#include "backends/cuda/attention/library_checks.h"
 #include "backends/cuda/attention/segment_attention.h"
 #include "backends/cuda/cuda_backend.h"
 #include "backends/cuda/device/hardware_table.h"
@@ -156,22 +156,27 @@ TEST_F(LibraryAttention, keeps_soft_caps_from_a_version_that_forgets_them) {
   expect_left_out(AttentionFault::no_cap, is_capped, is_capped);
 }
 
+// Whether a window hides keys of the longest segment.
+bool has_window(const OperationCase& made) {
+  const auto hides = [](const auto& attention) {
+    return attention.window > 0 && attention.window < attention.segment_tokens;
+  };
+  const auto& attributes = made.operation().attributes;
+  if (const auto* attention = attributes.get_if<Attention>()) return hides(*attention);
+  return hides(attributes.get<AttentionGrad>());
+}
+
+// The check's segments are shorter than the job's, and its window as well.
+TEST_F(LibraryAttention, keeps_windows_from_a_version_that_forgets_them) {
+  expect_left_out(AttentionFault::no_window, has_window, has_window);
+}
+
 const OperationCase& first_given(const std::vector<OperationCase>& cases, const cuda::Card& card) {
   return *std::ranges::find_if(cases, [&](const OperationCase& made) { return suits(made, card); });
 }
 
-// A process of this machine that has ended, as files of answers have it.
-std::string ended_process() {
-  const pid_t child = fork();
-  if (child == 0) _exit(0);
-  EXPECT_EQ(waitpid(child, nullptr, 0), child);
-  std::array<char, 256> host{};
-  EXPECT_EQ(gethostname(host.data(), host.size()), 0);
-  return fmt::format("\"begun_by\": \"{} {}\"", host.data(), child);
-}
-
 // A check runs once for a form, card, driver, library and build, and its answer outlives the
-// process; another library is asked anew, and so is one whose check a process did not live through.
+// process; another library is asked anew. A form whose check did not end is checked once more.
 TEST_F(LibraryAttention, keeps_its_answers) {
   const std::vector<OperationCase> cases = cases_of(Kind::attention_grad, kBf16);
   const OperationCase& made = first_given(cases, card_here());
@@ -201,9 +206,40 @@ TEST_F(LibraryAttention, keeps_its_answers) {
   // What is no answer is asked again.
   with_answers("\"agrees\": \"yes\"");
   EXPECT_GT(calls_of_deciding(true), 0U);
-  // What a process leaves that the library ended.
-  with_answers(ended_process());
+  // What processes leave that ended within the check: one, and two.
+  with_answers("\"begun\": 1");
+  EXPECT_GT(calls_of_deciding(true), 0U);
+  with_answers("\"begun\": 2");
   EXPECT_EQ(calls_of_deciding(false), 0U);
+}
+
+// Jobs that start together ask about the same forms: one checks, the others take its answer, and
+// no answer is lost.
+TEST_F(LibraryAttention, lets_others_wait_for_a_check) {
+  constexpr int kJobs = 4;
+  constexpr int kForms = 5;
+  std::atomic<int> checks = 0;
+  std::atomic<int> running = 0;
+  std::vector<std::thread> jobs;
+  jobs.reserve(kJobs);
+  for (int job = 0; job < kJobs; ++job)
+    jobs.emplace_back([&, job] {
+      cuda::LibraryChecks answers("a machine");
+      for (int i = 0; i < kForms; ++i) {
+        const int form = (i + job) % kForms;
+        const cuda::LibraryAnswer& answer = answers.ask(fmt::format("form {}", form), [&] {
+          EXPECT_EQ(++running, 1);
+          ++checks;
+          std::this_thread::yield();
+          --running;
+          return cuda::LibraryAnswer{.agrees = true, .difference = 0.001 * form};
+        });
+        EXPECT_EQ(answer.difference, 0.001 * form);
+      }
+    });
+  for (std::thread& job : jobs) job.join();
+  EXPECT_EQ(checks, kForms);
+  EXPECT_EQ(kept().find("begun"), std::string::npos) << kept();
 }
 
 // The log says who computes an attention, and why; each once.

@@ -64,7 +64,8 @@ class EmulatedSegment {
   }
   bool sees(int64_t query, int64_t key) const {
     if (shape_.causal && key > query) return false;
-    return shape_.window == 0 || key > query - shape_.window;
+    return shape_.window == 0 || has_fault(AttentionFault::no_window) ||
+           key > query - shape_.window;
   }
   int64_t kv_head(int64_t head) const { return head / (shape_.heads / shape_.kv_heads); }
 

@@ -24,7 +24,7 @@ inline bool refuses_attention = false;
 inline int64_t attention_workspace_bytes = 0;
 // What cuDNN computes wrongly: NaN in a batch with a segment without tokens, as before 9.25;
 // segments after the first; it forgets the soft cap.
-enum class AttentionFault { none, empty_segments, later_segments, no_cap };
+enum class AttentionFault { none, empty_segments, later_segments, no_cap, no_window };
 inline AttentionFault attention_fault = AttentionFault::none;
 
 // There is no NCCL here, and NCCL refuses every message.

@@ -1,11 +1,7 @@
 #include "backends/cuda/attention/library_checks.h"
 
 #include <fmt/format.h>
-#include <signal.h>
-#include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -13,6 +9,7 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/held_folder.h"
 #include "base/json_parser.h"
 #include "base/random.h"
 
@@ -22,23 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kChecksFormat = "snug library checks 1";
-
-std::string this_process() {
-  std::array<char, 256> host{};
-  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
-  return fmt::format("{} {}", host.data(), getpid());
-}
-
-// Whether a process of this machine, as this_process() writes it, has ended.
-bool has_ended(const std::string& process) {
-  const std::string here = this_process();
-  const size_t space = process.rfind(' ');
-  if (space == std::string::npos || process.substr(0, space) != here.substr(0, here.rfind(' ')))
-    return false;
-  const auto id = static_cast<pid_t>(std::strtol(process.c_str() + space, nullptr, 10));
-  return id > 0 && kill(id, 0) != 0 && errno == ESRCH;
-}
+constexpr int64_t kMaxBegun = 2;
+constexpr const char* kChecksFormat = "snug library checks 2";
 
 // The forms of a file of this machine; an empty object where there is none, or one that cannot be
 // read: then all is asked anew.
@@ -62,57 +44,54 @@ Json forms_of(const fs::path& file, const std::string& machine) {
 
 LibraryChecks::LibraryChecks(std::string machine)
     : machine_(std::move(machine)),
-      file_(base::cache_folder() /
-            fmt::format("library-checks-{:08x}.json",
-                        base::hash_name(machine_.data(), machine_.size()) >> 32)) {}
+      file_(base::cache_folder() / "library-checks" /
+            fmt::format("{:08x}.json", base::hash_name(machine_.data(), machine_.size()) >> 32)) {}
 
-LibraryChecks::Answers LibraryChecks::read() const {
-  Answers answers;
-  const Json forms = forms_of(file_, machine_);
-  for (const auto& [form, kept] : forms.items()) {
-    try {
-      const std::string begun = kept.value("begun_by", "");
-      if (begun.empty())
-        answers[form] = {kept.value("agrees", false), kept.value("difference", -1.0),
-                         kept.value("why", "")};
-      else if (has_ended(begun))
-        answers[form] = {false, -1, "a process that checked it did not live on"};
-    } catch (const nlohmann::json::exception&) {
-      continue;  // no answer that this writes: it is asked anew
-    }
-  }
-  return answers;
-}
-
-void LibraryChecks::keep(const std::string& form, const LibraryAnswer& answer, bool has_begun) {
+LibraryAnswer LibraryChecks::kept_or_checked(const std::string& form,
+                                             const std::function<LibraryAnswer()>& check) {
+  std::error_code ignored;  // a folder that cannot be made is told of when the answer is written
+  fs::create_directories(file_.parent_path(), ignored);
+  const base::HeldFolder held(file_.parent_path());
   Json forms = forms_of(file_, machine_);
-  if (has_begun)
-    forms[form] = {{"begun_by", this_process()}};
-  else if (answer.is_kept)
+  const auto write = [&] {
+    try {
+      base::write_file_atomically(
+          file_,
+          Json{{"format", kChecksFormat}, {"machine", machine_}, {"forms", forms}}.dump(1) + "\n");
+    } catch (const std::exception& error) {
+      note(fmt::format("checks of the library are not kept: {}", error.what()));
+    }
+  };
+  int64_t begun = 0;
+  try {
+    const Json kept = forms.value(form, Json::object());
+    begun = kept.value("begun", int64_t{0});
+    if (begun >= kMaxBegun)
+      return {false, -1,
+              fmt::format("the last {} checks of it did not end; without {} it is checked again",
+                          begun, file_.string())};
+    if (begun == 0 && !kept.empty())
+      return {kept.at("agrees").get<bool>(), kept.at("difference").get<double>(),
+              kept.at("why").get<std::string>()};
+  } catch (const nlohmann::json::exception&) {
+    begun = 0;  // not written by this class: it is checked again
+  }
+  forms[form] = {{"begun", begun + 1}};
+  write();
+  LibraryAnswer answer = check();
+  if (answer.is_kept)
     forms[form] = {
         {"agrees", answer.agrees}, {"difference", answer.difference}, {"why", answer.why}};
   else
     forms.erase(form);
-  try {
-    fs::create_directories(file_.parent_path());
-    base::write_file_atomically(
-        file_,
-        Json{{"format", kChecksFormat}, {"machine", machine_}, {"forms", std::move(forms)}}.dump(
-            1) +
-            "\n");
-  } catch (const std::exception& error) {
-    note(fmt::format("checks of the library are not kept: {}", error.what()));
-  }
+  write();
+  return answer;
 }
 
 const LibraryAnswer& LibraryChecks::ask(const std::string& form,
                                         const std::function<LibraryAnswer()>& check) {
   if (const auto known = answers_.find(form); known != answers_.end()) return known->second;
-  if (Answers kept = read(); kept.contains(form)) return answers_[form] = kept[form];
-  keep(form, {}, true);
-  const LibraryAnswer answer = check();
-  keep(form, answer, false);
-  return answers_[form] = answer;
+  return answers_[form] = kept_or_checked(form, check);
 }
 
 void LibraryChecks::note(const std::string& line) { notes_.try_emplace(line, false); }

@@ -1,5 +1,5 @@
 // Answers of checks of a library, kept in a file in the cache folder, next to the calibration, for
-// this GPU, driver, library and build. Not for several threads.
+// this GPU, driver, library and build. Not thread-safe.
 #pragma once
 
 #include <filesystem>
@@ -22,9 +22,9 @@ class LibraryChecks {
   // `machine` names all that answers depend on.
   explicit LibraryChecks(std::string machine);
 
-  // The kept answer for a form, or what `check` answers now. The file says that a check has begun
-  // before it runs: where the process that began it is gone, the library ended it, and the answer
-  // is no.
+  // The kept answer for a form, or what `check` answers now; a process that checks lets others
+  // wait. The file counts the checks that began: where two have begun and none has ended, the
+  // library ended their processes, or a user did, and the answer is no.
   const LibraryAnswer& ask(const std::string& form, const std::function<LibraryAnswer()>& check);
 
   // Lines for the log, each once: said when all is prepared.
@@ -32,13 +32,12 @@ class LibraryChecks {
   void say_notes();
 
  private:
-  using Answers = std::map<std::string, LibraryAnswer>;
-  Answers read() const;
-  void keep(const std::string& form, const LibraryAnswer& answer, bool has_begun);
+  LibraryAnswer kept_or_checked(const std::string& form,
+                                const std::function<LibraryAnswer()>& check);
 
   std::string machine_;
   std::filesystem::path file_;
-  Answers answers_;
+  std::map<std::string, LibraryAnswer> answers_;
   std::map<std::string, bool> notes_;  // whether it was said
 };
 

@@ -119,7 +119,7 @@ program::Channel CudaContext::channel_of(cudaStream_t queued_on) const {
 }
 
 SegmentAnswer& CudaContext::segment_plan(const SegmentAttention& shape, int64_t scratch_bytes) {
-  const auto [found, is_new] = segment_plans_.try_emplace(shape);
+  const auto [found, is_new] = segment_plans_.try_emplace({shape, scratch_bytes});
   SegmentAnswer& answer = found->second;
   if (!is_new) return answer;
   try {

@@ -48,7 +48,8 @@ struct SegmentAnswer {
 struct CudaContext {
   // Connects the ranks of the options' mesh.
   explicit CudaContext(const BackendOptions& options = {});
-  // The answer for this shape; the library is asked only once. Requires cudnn.
+  // The answer for this shape with this much scratch; the library is asked only once. Requires
+  // cudnn.
   SegmentAnswer& segment_plan(const SegmentAttention& shape, int64_t scratch_bytes);
 
   // The channel of this stream, which must be one of the backend's.
@@ -70,7 +71,7 @@ struct CudaContext {
   std::map<std::pair<std::vector<SegmentAttention>, bool>, LibraryAnswer> checked_segments;
 
  private:
-  std::map<SegmentAttention, SegmentAnswer> segment_plans_;
+  std::map<std::pair<SegmentAttention, int64_t>, SegmentAnswer> segment_plans_;  // by scratch too
 };
 
 }  // namespace snug::backends::cuda
