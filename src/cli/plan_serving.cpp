@@ -113,8 +113,8 @@ void print_serving(const plan::PlannedServing& planned) {
     base::print("{:<20}{:>10}{:>16}{:>14}\n", name_of(line.pool.group), line.pool.pages,
                 line.token_bytes, plan::readable_bytes(line.tokens * line.token_bytes));
   if (const int64_t states = state_bytes(planned); states > 0)
-    base::print("\nrecurrent states of {} sequences: {}\n", shape.sequences,
-                plan::readable_bytes(states));
+    base::print("\nrecurrent states of {} sequence{}: {}\n", shape.sequences,
+                shape.sequences == 1 ? "" : "s", plan::readable_bytes(states));
   if (const methods::LoraSlots& slots = planned.spec.slots; !slots.empty())
     base::print("\n{} adapter{} of at most rank {} in {} modules: {}\n", slots.slots,
                 slots.slots == 1 ? "" : "s", slots.rank, slots.modules.size(),

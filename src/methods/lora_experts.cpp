@@ -187,7 +187,12 @@ std::vector<AdaptedExperts> adapted_experts(const Program& forward,
     adapted.push_back({i, parameter, module});
   }
   for (size_t target = 0; target < target_parameters.size(); ++target)
-    if (!is_used[target])
+    if (!is_used[target] && target_parameters[target].ends_with("gate.weight"))
+      base::throw_user_error(
+          "target_parameters: \"{}\" is a router, which is not adapted here; an adapter of PEFT "
+          "that has one is merged with PEFT (merge_and_unload)",
+          target_parameters[target]);
+    else if (!is_used[target])
       base::throw_user_error(
           "target_parameters: \"{}\" is the end of no name of experts' matrices; this model {}",
           target_parameters[target],

@@ -228,6 +228,17 @@ TEST(QuantizeFolder, KeepsShardsAnd16BitTypes) {
   }
 }
 
+// Corrections of routers decide which experts a token gets, and differ by less than bf16 has.
+TEST(QuantizeFolder, KeepsTheCorrectionsOfRouters) {
+  const TemporaryFolder folder;
+  quantizer_of(golden("glm4_moe") / "model").write(folder / "out");
+  const formats::TensorIndex source(golden("glm4_moe") / "model");
+  const formats::TensorIndex result(folder / "out");
+  const std::string name = "model.layers.1.mlp.gate.e_score_correction_bias";
+  EXPECT_EQ(result.at(name).info->dtype, DType::f32);
+  EXPECT_EQ(bytes_of(result, name), bytes_of(source, name));
+}
+
 TEST(QuantizeFolder, KeepsFp32WhenAsked) {
   const TemporaryFolder folder;
   quantizer_of(golden("basic") / "model", {.keep_fp32 = true}).write(folder / "out");

@@ -262,6 +262,13 @@ TEST(Recipe, PrintsWhatReadsBack) {
 }
 
 // A pattern has brackets of its own, and a list in YAML has them too.
+// [] would be given.
+TEST(Recipe, PrintsListsThatWereNotGivenAsNull) {
+  const std::string text = to_yaml(parse("model: m\nmethod: full"));
+  EXPECT_NE(text.find("layers_to_transform: null"), std::string::npos) << text;
+  EXPECT_EQ(text.find("[]"), std::string::npos) << text;
+}
+
 TEST(Recipe, PrintsPatternsThatReadBack) {
   using Patterns = std::vector<std::string>;
   for (const Patterns& patterns :

@@ -37,6 +37,15 @@ std::vector<Case> cases() {
                              "per_device_train_batch_size: {}\ngradient_accumulation_steps: 2\n"
                              "max_length: {}\ncompute_dtype: bf16\n",
                              model, method, recompute, optim, rows, rows == 1 ? 64 : 1024)});
+  for (const char* part :
+       {"layers_to_transform: 20", "rank_pattern: {layers.5.self_attn.q_proj: 64}"})
+    result.push_back({part, fmt::format("model: qwen3-0.6b\nmethod: lora\nrecompute: none\n"
+                                        "max_length: 64\ncompute_dtype: bf16\n{}\n",
+                                        part)});
+  result.push_back({"experts of some layers",
+                    "model: qwen3-30b-a3b\nmethod: lora\nrecompute: none\nmax_length: 64\n"
+                    "target_modules: q_proj\n"
+                    "target_parameters: layers.20.mlp.experts.down_proj\ncompute_dtype: bf16\n"});
   return result;
 }
 

@@ -50,8 +50,18 @@ TEST(ModelNotices, TellOfExpertsThatAllLinearLeavesOut) {
     EXPECT_TRUE(tells_of(notices_of("mixtral-8x7b", method), kWords));
   EXPECT_TRUE(tells_of(notices_of("qwen3-30b-a3b"), kWords));
   EXPECT_TRUE(notices_of("gpt-oss-20b").empty()) << "its files hold experts together";
+  EXPECT_TRUE(notices_of("qwen1.5-moe-a2.7b").empty()) << "PEFT does as Snug does";
   EXPECT_TRUE(notices_of("mixtral-8x7b", Method::lora, {"q_proj"}).empty());
   EXPECT_TRUE(notices_of("mixtral-8x7b", Method::full).empty());
+}
+
+// What PEFT would not apply of an adapter that Snug writes.
+TEST(ModelNotices, TellOfMlpsThatPeftTakesForExperts) {
+  constexpr std::string_view kWords = "so leaves out this adapter's plain and shared mlps";
+  EXPECT_TRUE(tells_of(notices_of("glm-4.5-air", Method::qlora, {"q_proj", "up_proj"}), kWords));
+  EXPECT_EQ(notices_of("glm-4.5-air").size(), 2U);
+  EXPECT_TRUE(notices_of("glm-4.5-air", Method::lora, {"q_proj"}).empty());
+  EXPECT_TRUE(notices_of("qwen3-30b-a3b", Method::lora, {"up_proj"}).empty()) << "it has none";
 }
 
 }  // namespace

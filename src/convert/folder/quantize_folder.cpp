@@ -50,7 +50,9 @@ struct FilePlan {
   }
 };
 
-DType stored_type(DType source, const FolderQuantizeOptions& options) {
+// What no training changes keeps the type in which the family computes with it.
+DType stored_type(DType source, const Weight& weight, const FolderQuantizeOptions& options) {
+  if (weight.is_constant) return source;
   return runtime::quantised_from(source, options.keep_fp32 ? DType::f32 : DType::bf16);
 }
 
@@ -95,7 +97,7 @@ std::vector<StreamedTensor> streamed(const TensorIndex& index, const models::Mod
           index.path_of(tensor).string(), tensor.info->name);
     }
     check_tensor(index, tensor, weight->second);
-    tensors.push_back({&tensor, stored_type(*tensor.info->dtype, options),
+    tensors.push_back({&tensor, stored_type(*tensor.info->dtype, weight->second, options),
                        weight->second.is_quantised() || weight->first == quantised_head,
                        weight->second.transposed});
   }

@@ -68,7 +68,9 @@ class AdapterChanges::Finder {
     if (!adapter_.config().target_parameters.empty())
       fail(
           "the adapter changes the matrices of experts (target_parameters), which is not merged "
-          "here; merge it into its model with PEFT (merge_and_unload), or give it as adapter=");
+          "here; merge it into its model with PEFT (merge_and_unload); snug generate, score, "
+          "evaluate and "
+          "serve apply it as adapter=");
     if (base_.model() == nullptr) {
       plan::say_left_out(folder_, changes_.others_);
       for (const std::string& name : adapter_.saved()) replace(name, base_tensor(name), name);

@@ -79,6 +79,7 @@ std::set<std::string> output_names(const models::Layer& layer) {
           } else if constexpr (std::is_same_v<Block, models::ExpertsBlock>) {
             names.insert(models::down_name(block));
             if (block.bias) names.insert(models::down_bias_name(block));
+            if (block.shared) add(block.shared->mlp.down.module);
           } else {
             add(block.down.module);
           }

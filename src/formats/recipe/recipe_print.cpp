@@ -22,6 +22,11 @@ std::string yaml_value(const RecipeKey& key, const Value& value) {
     return text->empty() ? "null" : yaml_scalar(*text);
   if (const auto* entries = std::get_if<std::vector<DataEntry>>(&value))
     return entries->empty() ? "null" : entries_text(*entries);
+  // An empty list was not given: null says so, which [] does not.
+  const auto* integers = std::get_if<std::vector<int64_t>>(&value);
+  const auto* numbers = std::get_if<std::vector<double>>(&value);
+  if ((integers != nullptr && integers->empty()) || (numbers != nullptr && numbers->empty()))
+    return "null";
   const auto* names = std::get_if<std::vector<std::string>>(&value);
   if (names == nullptr) return value_text(key, value);
   if (names->empty()) return "null";

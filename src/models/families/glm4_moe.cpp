@@ -110,6 +110,8 @@ const Family kGlm4Moe{"glm4_moe",
                       describe,
                       kPresets,
                       "GLM-4.5, GLM-4.5-Air",
-                      FamilyForm::mixture};
+                      FamilyForm::mixture,
+                      false,
+                      true};
 
 }  // namespace snug::models

@@ -65,6 +65,6 @@ constexpr std::array kPresets{
 }  // namespace
 
 const Family kMixtral{"mixtral", "MixtralForCausalLM", stack, parse, describe, kPresets,
-                      "Mixtral", FamilyForm::mixture};
+                      "Mixtral", FamilyForm::mixture,  false, true};
 
 }  // namespace snug::models

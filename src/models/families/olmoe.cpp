@@ -64,7 +64,7 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kOlmoe{"olmoe",  "OlmoeForCausalLM", stack,   parse,
-                    describe, kPresets,           "OLMoE", FamilyForm::mixture};
+const Family kOlmoe{"olmoe", "OlmoeForCausalLM",  stack, parse, describe, kPresets,
+                    "OLMoE", FamilyForm::mixture, false, true};
 
 }  // namespace snug::models

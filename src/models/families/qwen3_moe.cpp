@@ -74,6 +74,8 @@ const Family kQwen3Moe{"qwen3_moe",
                        describe,
                        kPresets,
                        "Qwen3 30B-A3B and 235B-A22B",
-                       FamilyForm::mixture};
+                       FamilyForm::mixture,
+                       false,
+                       true};
 
 }  // namespace snug::models

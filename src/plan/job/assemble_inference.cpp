@@ -88,7 +88,10 @@ class Planner : public Changes {
       spec.shape.pages = pages_of_sequences(spec.shape, stack, sequences);
       return planned_with(spec);
     };
-    for (int64_t held = most_held(least, stack); held > 1; --held)
+    // A sequence that waits is read anew where states are kept, which only running ones have.
+    const int64_t most = most_held(least, stack);
+    for (int64_t held = stack.has_states() ? std::min(most, spec_.shape.sequences) : most; held > 1;
+         --held)
       if (PlannedInference planned = with_room_for(held); fits(recipe_, planned.document, target_))
         return {{std::move(planned)}, held};
     return {{std::move(least)}, 1};

@@ -82,7 +82,7 @@ JobSize size_of(const Sample& sample) {
 }
 
 // Whether adapters may apply to some layers only: because of an expression, names with a layer's
-// number, or the method.
+// number, a list of layers, or the method.
 bool names_layers(const TrainingSpec& spec) {
   if (!spec.is_adapted()) return false;
   if (methods::method_of(spec.method).extend != nullptr) return true;
@@ -90,8 +90,21 @@ bool names_layers(const TrainingSpec& spec) {
     return formats::is_module_pattern(target) ||
            std::ranges::any_of(target, [](unsigned char c) { return std::isdigit(c) != 0; });
   };
-  return std::ranges::any_of(spec.lora.target_modules, names_layer) ||
-         std::ranges::any_of(spec.lora.modules_to_save, names_layer);
+  const auto is_of_layers = [&](const methods::LoraPattern& pattern) {
+    return names_layer(pattern.written);
+  };
+  const methods::LoraOptions& lora = spec.lora;
+  return !lora.layers.empty() || std::ranges::any_of(lora.target_modules, names_layer) ||
+         std::ranges::any_of(lora.target_parameters, names_layer) ||
+         std::ranges::any_of(lora.modules_to_save, names_layer) ||
+         std::ranges::any_of(lora.ranks, is_of_layers) ||
+         std::ranges::any_of(lora.alphas, is_of_layers);
+}
+
+// Whether experts are in some layers only, and not in all from one of the first on.
+bool alternates(const models::ModelConfig& model) {
+  const std::vector<int64_t>& dense = model.dense_layers;
+  return !dense.empty() && (std::ssize(dense) > kFewLayers || dense.back() >= kFewLayers);
 }
 
 // Extrapolates `few` by this number of layers; `more` has one layer more than `few`. `stages`: of
@@ -146,10 +159,12 @@ JobSize size_by_layers(const TrainingSpec& spec, const program::Target& target, 
   // the same number.
   const int64_t layers = spec.model.num_layers - spec.model.encoder_layers;
   const bool grows_alike = !spec.model.has_encoder() || spec.model.encoder_layers == layers;
-  // Not extrapolated: where some weights are frozen, only some layers have adapters or only some
-  // have a state, layers differ; and memory for copies stops growing after some layers.
+  // Not extrapolated: where some weights are frozen, only some layers have adapters, only some have
+  // a state or only some have experts, layers differ; and memory for copies stops growing after
+  // some layers.
   if (layers <= kFewLayers + 1 || !grows_alike || !spec.frozen.empty() || names_layers(spec) ||
-      !spec.model.recurrent_layers.empty() || (spec.streaming.window_bytes > 0 && !window_is_small))
+      !spec.model.recurrent_layers.empty() || alternates(spec.model) ||
+      (spec.streaming.window_bytes > 0 && !window_is_small))
     return size_of(sample_of(spec, by));
   const Sample few = sample_with(spec, kFewLayers, by);
   const Sample more = sample_with(spec, kFewLayers + 1, by);

@@ -40,6 +40,10 @@ std::vector<std::string> frozen_weights(const formats::Recipe& recipe,
     if (weight.is_constant || left_out.contains(weight.name) ||
         (!all_train && !trained.contains(weight.name)))
       frozen.push_back(weight.name);
+  if (frozen.size() == weights.size() && recipe.freeze_modules.empty())
+    recipe.fail("trainable_modules",
+                "names only tensors that no training changes, and nothing is left to train; name "
+                "other modules");
   if (frozen.size() == weights.size())
     recipe.fail("freeze_modules",
                 all_train ? "freezes every weight of the model, and nothing is left to train; name "

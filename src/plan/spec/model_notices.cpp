@@ -29,19 +29,35 @@ bool has_scaled_slopes(const models::Stack& stack) {
   });
 }
 
-// For experts that files hold one by one, PEFT's all-linear adapts them through target_parameters.
-// Experts that files hold together, and their routers, are not adapted by PEFT, nor by snug.
-bool has_experts_in_peft(const models::Stack& stack) {
-  return has_block<models::ExpertsBlock>(stack, [](const models::ExpertsBlock& experts) {
-    return experts.files == models::ExpertFiles::each;
-  });
+bool has_experts_in_peft(const models::ModelConfig& config) {
+  const models::Family* family = models::find_family(config.model_type);
+  return family != nullptr && family->peft_targets_experts;
+}
+
+bool makes_lora(const formats::Recipe& recipe) {
+  using formats::Method;
+  return recipe.method == Method::lora || recipe.method == Method::qlora;
 }
 
 bool adapts_all_linears(const formats::Recipe& recipe) {
-  using formats::Method;
-  return (recipe.method == Method::lora || recipe.method == Method::qlora) &&
-         recipe.target_parameters.empty() &&
-         std::ranges::count(recipe.target_modules, formats::kAllLinear) > 0;
+  return makes_lora(recipe) && std::ranges::count(recipe.target_modules, formats::kAllLinear) > 0;
+}
+
+// Mlps of layers without experts, and those that all tokens pass next to experts.
+bool has_plain_mlps(const models::Stack& stack) {
+  return has_block<models::GatedMlp>(stack, [](const auto&) { return true; }) ||
+         has_block<models::ExpertsBlock>(
+             stack, [](const models::ExpertsBlock& experts) { return experts.shared.has_value(); });
+}
+
+bool adapts_plain_mlps(const formats::Recipe& recipe, const models::Stack& stack) {
+  const auto is_of_mlp = [](const std::string& target) {
+    return target.ends_with("gate_proj") || target.ends_with("up_proj") ||
+           target.ends_with("down_proj");
+  };
+  return has_plain_mlps(stack) &&
+         (adapts_all_linears(recipe) ||
+          (makes_lora(recipe) && std::ranges::any_of(recipe.target_modules, is_of_mlp)));
 }
 
 }  // namespace
@@ -61,11 +77,17 @@ std::vector<std::string> model_notices(const formats::Recipe& recipe,
         "does not: their logits differ by about 0.3 % in 40 tokens, and by 5 to 15 % in 2,000 "
         "(docs/models.md)",
         recipe.model));
-  if (adapts_all_linears(recipe) && has_experts_in_peft(stack))
+  if (!has_experts_in_peft(config)) return notices;
+  if (adapts_all_linears(recipe) && recipe.target_parameters.empty())
     notices.push_back(
         "target_modules=all-linear: adapters are on the linear layers of attention and of plain "
         "mlps. PEFT on transformers 5 gives routers and experts some too, and plain mlps none; "
         "experts are adapted where target_parameters names them (docs/experts.md)");
+  if (adapts_plain_mlps(recipe, stack))
+    notices.push_back(
+        "PEFT takes gate_proj, up_proj and down_proj of this family for matrices of experts, and "
+        "so leaves out this adapter's plain and shared mlps, or does not load it: merge it with "
+        "snug merge, or leave these modules out of target_modules");
   return notices;
 }
 

@@ -2,12 +2,26 @@
 
 #include <array>
 #include <string_view>
+#include <variant>
+
+#include "models/families/families.h"
 
 namespace snug::plan {
 namespace {
 
 constexpr std::string_view kSwitch = "output_router_logits";
 constexpr std::string_view kCoefficient = "router_aux_loss_coef";
+
+// The loss balances probabilities of a softmax.
+bool has_balanced_router(const models::ModelConfig& model) {
+  if (model.num_experts == 0) return false;
+  const models::Stack stack = models::stack_of(model);
+  for (int64_t layer = 0; layer < stack.layer_count(); ++layer)
+    for (const models::Branch& branch : stack.layer(layer).branches)
+      if (const auto* experts = std::get_if<models::ExpertsBlock>(&branch.block))
+        return experts->score == models::RouterScore::softmax;
+  return false;
+}
 
 }  // namespace
 
@@ -22,6 +36,10 @@ models::ModelConfig with_router_loss(const formats::Recipe& recipe, models::Mode
   if (model.num_experts == 0 && (asks || weighs))
     recipe.fail(asks ? kSwitch : kCoefficient,
                 "is about the loss that balances experts, and the model has none; leave it out");
+  if (model.num_experts > 0 && (asks || weighs) && !has_balanced_router(model))
+    recipe.fail(asks ? kSwitch : kCoefficient,
+                "is about a loss that balances routers of a softmax, and this model's are of "
+                "sigmoids, balanced by e_score_correction_bias instead; leave it out");
   if (recipe.is_given(kSwitch)) model.router_loss = recipe.output_router_logits;
   if (recipe.is_given(kCoefficient)) model.router_coefficient = recipe.router_aux_loss_coef;
   return model;
