@@ -68,7 +68,7 @@ TEST(DecodingLaunches, ALayerIsSix) {
     EXPECT_EQ(launches_of_layer(job),
               (std::vector<std::string>{kQueriesKeysValues, "attention", "matmul",
                                         "rms_norm+matmul+matmul+silu_mul", "matmul"}));
-    EXPECT_EQ(work_of(job).layer_launches, 6) << "attention is two";
+    EXPECT_EQ(work_of(job).layer_launches, 6);
   }
   const Job job =
       decoding_job("llama-3.1-8b", 1, passes::QuantizeOptions{.nested = true, .kept = {}});
@@ -77,6 +77,17 @@ TEST(DecodingLaunches, ALayerIsSix) {
       (std::vector<std::string>{
           "rms_norm+matmul_nf4+matmul_nf4+matmul_nf4+rope+rope+cache_write+cache_write",
           "attention", "matmul_nf4", "rms_norm+matmul_nf4+matmul_nf4+silu_mul", "matmul_nf4"}));
+  EXPECT_EQ(work_of(job).layer_launches, 6);
+}
+
+// Biases are added where the products that they follow are finished.
+TEST(DecodingLaunches, OfBiasedProjectionsAreSix) {
+  const Job job = decoding_job("qwen2.5-7b", 1);
+  EXPECT_EQ(launches_of_layer(job),
+            (std::vector<std::string>{"rms_norm+matmul+add_bias+matmul+add_bias+matmul+add_bias+"
+                                      "rope+rope+cache_write+cache_write",
+                                      "attention", "matmul", "rms_norm+matmul+matmul+silu_mul",
+                                      "matmul"}));
   EXPECT_EQ(work_of(job).layer_launches, 6);
 }
 

@@ -61,6 +61,8 @@ class TinyDecoding {
         job_(plan::plan_inference(spec_, *backend_)),
         executor_(job_, *backend_) {
     random_weights(spec_.model, executor_);
+    for (const program::Tensor& tensor : program().tensors)
+      if (tensor.name.ends_with("_proj.bias")) fill(tensor);
   }
 
   Executor& executor() { return executor_; }
@@ -83,6 +85,13 @@ class TinyDecoding {
 
  private:
   static constexpr auto kDecode = program::ProgramName::decode;
+
+  // Random biases are zeros.
+  void fill(const program::Tensor& bias) {
+    const backends::Buffer& buffer = executor_.tensor(kDecode, bias.name);
+    const std::vector<uint16_t> ones(static_cast<size_t>(bias.shape.elements()), 0x3c00);
+    backend_->copy(buffer.data, ones.data(), buffer.bytes());
+  }
 
   int32_t* input(std::string_view name) {
     return executor_.tensor(kDecode, program::host_name(own_name(kDecode, name))).as<int32_t>();
@@ -153,6 +162,7 @@ TEST_P(Decoding, DoesALayerInFewLaunches) {
       if (sequences > 4 && (nested != true || is_bf16 != (sequences == 20))) continue;
       plan::InferenceSpec spec = decoding_spec(sequences, nested);
       spec.compute = GetParam();
+      spec.model.attention_bias = sequences % 3 == 0;
       TinyDecoding together(spec);
       const plan::TokenWork work =
           plan::token_work(together.program(), program::full_rows(spec.shape.capacity));
