@@ -139,6 +139,10 @@ std::unique_ptr<Prepared> prepare(const Attention& attributes, const OperationVi
   SNUG_CHECK(attributes.kernel.few_queries == 0,
              "a card has no kernel for segments of few queries");
   check_kernel(attributes, attributes.kernel.splits, view, context.device.card);
+  // It is split where blocks are fewer than a few for each multiprocessor.
+  SNUG_CHECK(attributes.kernel.splits <= 1 ||
+                 blocks_of_split(split_shape(attributes, view)) <= BlockCounters::kCount,
+             "an attention in splits of more blocks than there are counters");
   return is_by_library(attributes) ? prepare_cudnn(attributes, view, context)
                                    : prepare_biases(attributes, view);
 }
@@ -227,7 +231,8 @@ void run_in_splits(const Attention& attention, RangesRun segments, const Invocat
                                .v_scales = v_scales,
                                .peaks = scratch,
                                .totals = scratch + parts,
-                               .outputs = scratch + 2 * parts};
+                               .outputs = scratch + 2 * parts,
+                               .finished = context.block_counters.data()};
   attention_splits(run, context.stream.get());
   note_own(invocation, run.splits, false);
 }

@@ -1,6 +1,7 @@
 // Attention of few queries over long caches (decoding). The keys that a query sees are split over
 // several blocks; each reads its keys once for all heads that share them and writes its partial
-// sums to scratch, and a second kernel adds these up. The number of blocks depends on shapes, never
+// sums to scratch, and the last block of a query and its heads that finishes adds these up, in the
+// order of the splits. The number of blocks depends on shapes, never
 // on values, and all sums have a fixed order.
 #pragma once
 
@@ -24,6 +25,9 @@ struct AttentionSplitsRun {
   float* peaks = nullptr;    // (q_tokens, heads, splits)
   float* totals = nullptr;   // (q_tokens, heads, splits)
   float* outputs = nullptr;  // (q_tokens, heads, splits, head_dim)
+  // Counts the blocks of a query and its heads that have finished, if there are several splits;
+  // zeros before and after.
+  uint32_t* finished = nullptr;  // (q_tokens, parts of heads)
 };
 void attention_splits(const AttentionSplitsRun& run, cudaStream_t stream);
 
