@@ -162,7 +162,7 @@ TEST_P(Decoding, DoesALayerInFewLaunches) {
       if (sequences > 4 && (nested != true || is_bf16 != (sequences == 20))) continue;
       plan::InferenceSpec spec = decoding_spec(sequences, nested);
       spec.compute = GetParam();
-      spec.model.attention_bias = sequences % 3 == 0;
+      if (sequences % 3 == 0) spec.model.model_type = "qwen2";  // with biases of q, k and v
       TinyDecoding together(spec);
       const plan::TokenWork work =
           plan::token_work(together.program(), program::full_rows(spec.shape.capacity));
@@ -170,11 +170,13 @@ TEST_P(Decoding, DoesALayerInFewLaunches) {
       EXPECT_EQ(work.layer_launches, sequences > 4 ? 7 : 5);
       const uint64_t before = done_by_device();
       const uint64_t early = cuda_emulator::early_launches;
+      const uint64_t fetched = cuda_emulator::cache_fetches;
       const std::string logits = together.run();
       EXPECT_EQ(static_cast<double>(done_by_device() - before), 3 * work.launches);
       // All of a layer's kernels may begin while the one before them ends.
       EXPECT_GE(cuda_emulator::early_launches - early,
                 static_cast<uint64_t>(3 * 5 * spec.model.num_layers));
+      EXPECT_GT(cuda_emulator::cache_fetches, fetched);
       Alone alone;
       TinyDecoding one_by_one(spec);
       one_by_one.executor().set_observer(&alone);

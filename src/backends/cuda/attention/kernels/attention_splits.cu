@@ -7,7 +7,8 @@
 #include "backends/cuda/attention/kernels/attention_splits.h"
 
 #include "backends/cuda/attention/kernels/attention_ranges.cuh"
-#include "backends/cuda/attention/kernels/key_codes.cuh"
+#include "backends/cuda/attention/kernels/key_columns.cuh"
+#include "backends/cuda/attention/kernels/key_fetch.cuh"
 #include "backends/cuda/attention/kernels/score_adjustment.cuh"
 #include "backends/cuda/kernels/element.cuh"
 #include "backends/cuda/kernels/last_block.cuh"
@@ -59,61 +60,6 @@ struct SplitLane {
     column = thread % lanes * kVectorElements;
   }
 };
-
-// Used instead of a format for elements of any type, which are read one by one.
-struct OneByOne {};
-
-// kVectorElements columns of a key: for 16-bit elements, the 16 bytes as they were read.
-template <typename Format>
-struct KeyColumns {
-  Vector16 pairs;
-  __device__ void clear() { pairs = {}; }
-  __device__ void read(const DeviceRows& x, int64_t offset, int) {
-    pairs = load_vector(static_cast<const uint16_t*>(x.data) + offset);
-  }
-  __device__ float at(int i) const {
-    const uint32_t word = pairs.word[i / 2];
-    return i % 2 == 0 ? Format::widen_low(word) : Format::widen_high(word);
-  }
-};
-
-template <>
-struct KeyColumns<OneByOne> {
-  Elements<kVectorElements> elements;
-  __device__ void clear() { elements = {}; }
-  __device__ void read(const DeviceRows& x, int64_t offset, int count) {
-    for (int i = 0; i < kVectorElements; ++i)
-      elements.at[i] = i < count ? load_one(x, offset + i) : 0.0F;
-  }
-  __device__ float at(int i) const { return elements.at[i]; }
-};
-
-// Used instead of a format for keys and values in 8 bits, which have scales: the numbers as they
-// were read.
-struct Codes {};
-
-template <>
-struct KeyColumns<Codes> {
-  uint32_t words[2];
-  __device__ void clear() { words[0] = words[1] = 0; }
-  __device__ void read(const DeviceRows& x, int64_t offset, int count) {
-    const auto* from = static_cast<const uint8_t*>(x.data) + offset;
-    if (count >= kVectorElements && reinterpret_cast<uintptr_t>(from) % sizeof words == 0) {
-      const auto* both = reinterpret_cast<const uint32_t*>(from);
-      words[0] = both[0];
-      words[1] = both[1];
-      return;
-    }
-    for (int i = 0; i < kVectorElements && i < count; ++i)
-      words[i / 4] |= uint32_t{from[i]} << (8 * (i % 4));
-  }
-  __device__ float at(int i) const { return code_at(words, i); }
-};
-
-template <typename Format>
-inline constexpr bool kHasScales = false;
-template <>
-inline constexpr bool kHasScales<Codes> = true;
 
 // The scales of the lane's keys of a head; ones where keys have none.
 template <typename Format>
@@ -365,9 +311,40 @@ __device__ void attend(const AttentionSplitsRun& run) {
   combine_splits(run, place);
 }
 
+// So many of a lane's reads are asked for early: of a block with heads of 128 they are 64 KiB, of
+// all blocks less than the L2 cache has.
+constexpr int kEarlyReads = 4;
+
+// Asks for the block's first keys and values to be in the L2 cache when it has waited. The products
+// ahead, which it would wait for, leave the memory idle while they end. Rows that they still write
+// are read after the wait all the same.
+template <int kHeads>
+__device__ void fetch_early(const AttentionSplitsRun& run) {
+  constexpr int kSectorElements = 16;  // the cache is filled 32 bytes at a time
+  const AttentionForm& form = run.segments.shape.form;
+  const SplitPlace place(run, kHeads);
+  const SplitLane lane(form.head_dim);
+  if (lane.column >= form.head_dim || lane.column % kSectorElements != 0) return;
+  const TokenRange keys = keys_of(run.segments, place.query);
+  const KeyRows key_rows(run.segments, keys.begin);
+  const int64_t column = place.kv_head * form.head_dim + lane.column;
+  const int64_t step = int64_t{lane.slots} * kSplitKeys;
+  for (int read = 0; read < kEarlyReads; ++read) {
+    const int64_t first = keys.begin + (place.split + read * run.splits) * step + lane.slot;
+    for (int k = 0; k < kSplitKeys; ++k) {
+      const int64_t this_key = first + k * lane.slots;
+      if (this_key >= keys.end) return;
+      const int64_t row = key_rows.row(this_key);
+      fetch_to_cache(static_cast<const uint16_t*>(run.k.data) + row * run.k.stride + column);
+      fetch_to_cache(static_cast<const uint16_t*>(run.v.data) + row * run.v.stride + column);
+    }
+  }
+}
+
 template <int kHeads, typename Format, bool kAdjusts>
 __global__ void __launch_bounds__(kSplitThreads) attention_splits_kernel(AttentionSplitsRun run) {
   let_next_kernel_begin();
+  if (run.fetches_early) fetch_early<kHeads>(run);
   wait_for_kernels_before();
   attend<kHeads, Format, kAdjusts, false>(run);
 }

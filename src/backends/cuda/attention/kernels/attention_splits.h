@@ -16,6 +16,8 @@ struct AttentionSplitsRun {
   RangesRun segments;  // its ranges are not used
   int32_t splits = 1;
   bool vectors = false;  // k and v are 16-bit, with heads that begin at multiples of 16 bytes
+  // Bounds and pages may be read before the kernels ahead have ended; requires vectors.
+  bool fetches_early = false;
   DeviceRows q, k, v, o;
   float* lse = nullptr;          // (heads, q_tokens)
   DeviceRows sinks;              // (heads); data is null if there are none
