@@ -132,15 +132,22 @@ double TokenWeights::block_sum(std::span<const float> block) const {
 }
 
 double TokenWeights::sum(std::span<const float> logits) const {
-  double total = 0;
-  for_each_block(logits, [&](std::span<const float> block) { total += block_sum(block); });
-  return total;
+  std::vector<double> block_sums;
+  return sum(logits, block_sums);
 }
 
+// A device waits for this sum between two tokens, and one thread takes 0.15 ms for the row of a
+// large vocabulary. Blocks are added up in order, so the bits do not depend on the threads.
 double TokenWeights::sum(std::span<const float> logits, std::vector<double>& block_sums) const {
-  block_sums.clear();
-  for_each_block(logits,
-                 [&](std::span<const float> block) { block_sums.push_back(block_sum(block)); });
+  constexpr int64_t kBlocksForThreads = 512;  // some 30 us
+  const auto blocks = static_cast<int64_t>((logits.size() + kBlock - 1) / kBlock);
+  block_sums.resize(static_cast<size_t>(blocks));
+#pragma omp parallel for schedule(static) if (blocks >= kBlocksForThreads)
+  for (int64_t i = 0; i < blocks; ++i) {
+    const size_t begin = static_cast<size_t>(i) * kBlock;
+    block_sums[static_cast<size_t>(i)] =
+        block_sum(logits.subspan(begin, std::min(kBlock, logits.size() - begin)));
+  }
   return std::accumulate(block_sums.begin(), block_sums.end(), 0.0);
 }
 

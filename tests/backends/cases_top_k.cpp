@@ -49,6 +49,13 @@ void add_cases(CaseList& list) {
         program::TopK{200}, {x},
         {builder.output_measure({1, 200}), builder.output({1, 200}, program::DType::i32)}));
   }
+  // More than a block has threads.
+  const Shape row{1, 5000};
+  CaseBuilder builder = list.builder();
+  const auto x = builder.measure(row, row_values(list, row.elements(), Row::ties));
+  list.add(builder.finish(
+      fmt::format("{} k 700 ties", program::to_string(row)), program::TopK{700}, {x},
+      {builder.output_measure({1, 700}), builder.output({1, 700}, program::DType::i32)}));
 }
 
 }  // namespace

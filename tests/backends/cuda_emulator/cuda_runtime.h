@@ -19,6 +19,13 @@
 #define __align__(bytes) alignas(bytes)
 
 inline void __syncthreads() { snug::cuda_emulator::wait_for_block(); }
+// Blocks run one after the other, each on one thread of the host.
+inline void __threadfence() {}
+inline unsigned atomicInc(unsigned* address, unsigned most) {
+  const unsigned before = *address;
+  *address = before >= most ? 0 : before + 1;
+  return before;
+}
 
 // The value of one lane in all. Every lane of the warp takes part.
 template <typename T>

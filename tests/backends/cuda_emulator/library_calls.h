@@ -10,6 +10,8 @@ namespace snug::cuda_emulator {
 inline std::atomic<uint64_t> library_calls = 0;
 // Kernels that may begin while the one before them ends.
 inline std::atomic<uint64_t> early_launches = 0;
+// Fetches to a cache that kernels asked for, of what they read later.
+inline std::atomic<uint64_t> cache_fetches = 0;
 // Graphs made of programs or of partitions of them.
 inline std::atomic<uint64_t> graphs = 0;
 

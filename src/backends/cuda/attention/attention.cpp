@@ -8,6 +8,7 @@
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/product/matrices.h"
 #include "base/error.h"
+#include "program/ir/inputs.h"
 #include "program/kinds/attention/attention.h"
 
 namespace snug::backends::cuda {
@@ -31,16 +32,29 @@ AttentionForm attention_form_of(const Attributes& attention) {
           {}};
 }
 
-// The smallest distance in each bucket of a relative position bias.
-struct BiasBegins : Prepared {
+struct PreparedAttention : Prepared {
+  // The smallest distance in each bucket of a relative position bias.
   BucketBegins begins{};
+  // The host copies bounds and pages to the device, so no kernel writes them: each kernel that is
+  // queued after the copies begins after them.
+  bool has_copied_bounds = false;
 };
 
+// Whether the attention's bounds and pages are copies of the host's.
+bool has_copied_bounds(const Attention& attention, const OperationView& view) {
+  const auto is_copied = [&](const program::Operand<Attention>& operand) {
+    return program::host_side(view.program, id_of(view.operation, operand)) != program::kNone;
+  };
+  return is_copied(Attention::kQBounds) && is_copied(Attention::kKBounds) &&
+         (!attention.paged || is_copied(Attention::kPages));
+}
+
 template <typename Attributes>
-std::unique_ptr<Prepared> prepare_biases(const Attributes& attention, const OperationView& view) {
-  if (!attention.relative_bias) return nullptr;
+std::unique_ptr<PreparedAttention> prepare_biases(const Attributes& attention,
+                                                  const OperationView& view) {
+  auto prepared = std::make_unique<PreparedAttention>();
+  if (!attention.relative_bias) return prepared;
   const int64_t rows = view[Attributes::kBias].shape[0];
-  auto prepared = std::make_unique<BiasBegins>();
   int64_t distance = 0;
   for (int64_t bucket = 0; bucket < buckets_of_direction(attention, rows); ++bucket) {
     while (program::bucket_of(-distance, attention.causal, rows, attention.max_distance) < bucket)
@@ -80,7 +94,7 @@ void begin_biases(const Attributes& attention, const Invocation& invocation, std
       .buckets = static_cast<int32_t>(buckets_of_direction(attention, bias.rows)),
       .begins = begins};
   make_bias_tables({.bias = bias.operand,
-                    .begins = static_cast<const BiasBegins&>(*invocation.prepared).begins,
+                    .begins = static_cast<const PreparedAttention&>(*invocation.prepared).begins,
                     .heads = shape.form.heads,
                     .biases = biases,
                     .tables = tables,
@@ -139,8 +153,14 @@ std::unique_ptr<Prepared> prepare(const Attention& attributes, const OperationVi
   SNUG_CHECK(attributes.kernel.few_queries == 0,
              "a card has no kernel for segments of few queries");
   check_kernel(attributes, attributes.kernel.splits, view, context.device.card);
-  return is_by_library(attributes) ? prepare_cudnn(attributes, view, context)
-                                   : prepare_biases(attributes, view);
+  // It is split where blocks are fewer than a few for each multiprocessor.
+  SNUG_CHECK(attributes.kernel.splits <= 1 ||
+                 blocks_of_split(split_shape(attributes, view)) <= BlockCounters::kCount,
+             "an attention in splits of more blocks than there are counters");
+  if (is_by_library(attributes)) return prepare_cudnn(attributes, view, context);
+  auto prepared = prepare_biases(attributes, view);
+  prepared->has_copied_bounds = has_copied_bounds(attributes, view);
+  return prepared;
 }
 
 std::unique_ptr<Prepared> prepare(const AttentionGrad& attributes, const OperationView& view,
@@ -211,23 +231,26 @@ void run_in_splits(const Attention& attention, RangesRun segments, const Invocat
   begin_biases(attention, invocation,
                reinterpret_cast<std::byte*>(scratch + parts * (form.head_dim + 2)), segments,
                context);
-  const AttentionSplitsRun run{.segments = segments,
-                               .splits = static_cast<int32_t>(attention.kernel.splits),
-                               .vectors = !attention.quantized && is_narrow(k.operand.format) &&
-                                          k.operand.format == v.operand.format &&
-                                          form.head_dim % kVectorElements == 0 &&
-                                          walk_rows({&k, &v}).vectors,
-                               .q = matrix_of(invocation[Attention::kQ]).operand,
-                               .k = k.operand,
-                               .v = v.operand,
-                               .o = matrix_of(invocation[Attention::kO]).operand,
-                               .lse = floats_of(invocation[Attention::kLse]),
-                               .sinks = sinks_of(attention, invocation),
-                               .k_scales = k_scales,
-                               .v_scales = v_scales,
-                               .peaks = scratch,
-                               .totals = scratch + parts,
-                               .outputs = scratch + 2 * parts};
+  AttentionSplitsRun run{.segments = segments,
+                         .splits = static_cast<int32_t>(attention.kernel.splits),
+                         .vectors = !attention.quantized && is_narrow(k.operand.format) &&
+                                    k.operand.format == v.operand.format &&
+                                    form.head_dim % kVectorElements == 0 &&
+                                    walk_rows({&k, &v}).vectors,
+                         .q = matrix_of(invocation[Attention::kQ]).operand,
+                         .k = k.operand,
+                         .v = v.operand,
+                         .o = matrix_of(invocation[Attention::kO]).operand,
+                         .lse = floats_of(invocation[Attention::kLse]),
+                         .sinks = sinks_of(attention, invocation),
+                         .k_scales = k_scales,
+                         .v_scales = v_scales,
+                         .peaks = scratch,
+                         .totals = scratch + parts,
+                         .outputs = scratch + 2 * parts,
+                         .finished = context.block_counters.data()};
+  run.fetches_early = run.vectors && kernels_begin_early() &&
+                      static_cast<const PreparedAttention&>(*invocation.prepared).has_copied_bounds;
   attention_splits(run, context.stream.get());
   note_own(invocation, run.splits, false);
 }

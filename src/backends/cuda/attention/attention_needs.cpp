@@ -77,12 +77,15 @@ SplitShape split_shape(const Attention& attention, const program::OperationView&
           .segments = segments};
 }
 
+int64_t blocks_of_split(const SplitShape& shape) {
+  const int64_t group = shape.heads / shape.kv_heads;
+  return shape.q_tokens * shape.kv_heads * ceil_div(group, heads_of_block(group));
+}
+
 int64_t attention_splits(const SplitShape& shape, const Card& card) {
   if (shape.q_tokens > shape.segments || shape.k_tokens <= shape.q_tokens) return 0;
-  const int64_t group = shape.heads / shape.kv_heads;
-  const int64_t blocks = shape.q_tokens * shape.kv_heads * ceil_div(group, heads_of_block(group));
-  const int64_t wanted =
-      ceil_div(kBlocksPerMultiprocessor * card.multiprocessors, std::max<int64_t>(1, blocks));
+  const int64_t wanted = ceil_div(kBlocksPerMultiprocessor * card.multiprocessors,
+                                  std::max<int64_t>(1, blocks_of_split(shape)));
   const int64_t keys = ceil_div(shape.k_tokens, std::max<int64_t>(1, shape.q_tokens));
   const int64_t useful = ceil_div(keys, kMinReads * keys_in_one_go(shape.head_dim));
   return std::min({wanted, useful, kMaxSplits});
@@ -211,11 +214,10 @@ int32_t library_launches(const Attributes& attention, const OperationView& view)
   return static_cast<int32_t>(2 * std::ssize(buckets_of(attention, view))) + 2;
 }
 
-// Split attention: the splits, and their sum. Otherwise: the tables of a bias if there is one,
-// the ranges of keys, and the kernel.
+// The tables of a bias if there is one, the ranges of keys unless it is split, and the kernel.
 int32_t launches(const Attention& attention, const OperationView& view, const Card&) {
   if (is_by_library(attention)) return library_launches(attention, view);
-  return attention.relative_bias ? 3 : 2;
+  return (attention.relative_bias ? 1 : 0) + (attention.kernel.splits > 0 ? 0 : 1) + 1;
 }
 
 // With the library: the launches of the forward pass, plus the copies that remove gaps. With

@@ -54,6 +54,9 @@ struct SplitShape {
 };
 SplitShape split_shape(const program::Attention& attention, const program::OperationView& view);
 
+// The blocks that read one split, of all queries and heads.
+int64_t blocks_of_split(const SplitShape& shape);
+
 // The number of blocks over which the keys of a query's head are split, one or more; 0: this is not
 // decoding, and the tile kernels compute it. Decoding has at most one query per segment, and a
 // cache: training and prefill have more queries, or as many queries as keys.

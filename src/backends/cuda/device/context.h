@@ -10,6 +10,7 @@
 
 #include "backends/cuda/attention/library_checks.h"
 #include "backends/cuda/attention/segment_attention.h"
+#include "backends/cuda/device/block_counters.h"
 #include "backends/cuda/device/host_work.h"
 #include "backends/cuda/device/side_copies.h"
 #include "backends/cuda/device/stream.h"
@@ -57,6 +58,7 @@ struct CudaContext {
 
   Device device;
   Stream stream;
+  BlockCounters block_counters{stream.get()};  // of the kernels in that stream
   SideCopies side_copies;
   CardCollectives collectives;
   HostWork host_work;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "program/kinds/attention/attention.h"
 #include "program/kinds/attention/rope.h"
+#include "program/kinds/elementwise/elementwise.h"
 #include "program/kinds/elementwise/silu_mul.h"
 #include "program/kinds/norm/rms_norm.h"
 #include "program/kinds/product/matmul.h"
@@ -15,6 +16,7 @@
 namespace snug::backends::cuda {
 namespace {
 
+using program::AddBias;
 using program::CacheWrite;
 using program::Matmul;
 using program::MatmulNf4;
@@ -65,6 +67,15 @@ void note_tensor_cores(const MatmulNf4&, const Invocation& invocation) {
   invocation.note_decision<&MatmulNf4::algorithm>(ProductAlgorithm::few_rows_tensor_cores);
 }
 
+template <typename Weight>
+void add_bias(const Invocation& invocation, FewRowsLaunch<Weight>& launch) {
+  FewRowsPart<Weight>& part = launch.parts[launch.count - 1];
+  const void* const x = invocation[AddBias::kX].data;
+  SNUG_CHECK(x == part.y.data && x == invocation[AddBias::kY].data,
+             "a bias of what its launch does not make in place");
+  part.bias = matrix_of(invocation[AddBias::kBias]).operand;
+}
+
 // The part whose outputs, or what its rotation makes of them, are at `data`. It is a bug if there
 // is none.
 template <typename Weight>
@@ -101,8 +112,8 @@ void add_write(const Invocation& invocation, FewRowsLaunch<Weight>& launch) {
   launch.slots = integers_of(invocation[CacheWrite::kSlots]);
 }
 
-// Runs [rms_norm] products [silu_mul] [rope] ... [cache_write] ..., with products of this kind:
-// prepare() has checked that few_rows_together joins them.
+// Runs [rms_norm] products with biases [silu_mul] [rope] ... [cache_write] ..., with products of
+// this kind: prepare() has checked that few_rows_together joins them.
 template <typename Struct, typename Weight>
 void run_list(std::span<const Invocation> list, CudaContext& context) {
   FewRowsLaunch<Weight> launch;
@@ -119,6 +130,10 @@ void run_list(std::span<const Invocation> list, CudaContext& context) {
   for (const Invocation& invocation : list) {
     if (const auto* rope = invocation.attributes->get_if<Rope>()) {
       add_rotation(*rope, invocation, launch);
+      continue;
+    }
+    if (invocation.attributes->is<AddBias>()) {
+      add_bias(invocation, launch);
       continue;
     }
     if (invocation.attributes->is<CacheWrite>()) {

@@ -15,6 +15,7 @@
 #include "program/ir/operands.h"
 #include "program/kinds/attention/attention.h"
 #include "program/kinds/attention/rope.h"
+#include "program/kinds/elementwise/elementwise.h"
 #include "program/kinds/elementwise/silu_mul.h"
 #include "program/kinds/norm/rms_norm.h"
 #include "program/kinds/product/matmul.h"
@@ -23,6 +24,7 @@
 namespace snug::backends::cuda {
 namespace {
 
+using program::AddBias;
 using program::CacheWrite;
 using program::Matmul;
 using program::MatmulNf4;
@@ -162,7 +164,23 @@ class Finder {
     ends_[count_] = product->y;
     products_[count_++] = product->y;
     ++next_;
+    take_bias();
     return true;
+  }
+
+  // A bias that is added to the outputs of the last product where they lie.
+  void take_bias() {
+    if (at_end() || !view().operation.attributes.is<AddBias>()) return;
+    const Operation& operation = view().operation;
+    const TensorId bias = id_of(operation, AddBias::kBias);
+    const TensorId y = id_of(operation, AddBias::kY);
+    TensorId& product = products_[count_ - 1];
+    if (id_of(operation, AddBias::kX) != product || program_.owner(y) != program_.owner(product) ||
+        written_.has(bias))
+      return;
+    product = ends_[count_ - 1] = y;
+    read_.add(bias);
+    ++next_;
   }
 
   // It may overwrite what it reads: the thread that computes an element has both inputs.

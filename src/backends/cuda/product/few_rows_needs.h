@@ -12,12 +12,12 @@ namespace snug::backends::cuda {
 // The number of consecutive operations, starting with `first`, that one launch of products does
 // (few_rows_matrix.h):
 //
-//   [rms_norm] [matmul or matmul_nf4] ... [silu_mul]
-//   [rms_norm] [matmul or matmul_nf4] ... [rope] ... [cache_write] ...
+//   [rms_norm] [matmul or matmul_nf4 [add_bias]] ... [silu_mul]
+//   [rms_norm] [matmul or matmul_nf4 [add_bias]] ... [rope] ... [cache_write] ...
 //
-// that is, a norm whose output all products read, up to three products that read the same rows, and
-// their gated activation if there are exactly two, or rotations of their outputs and their writes
-// to a cache. Products must already be decided to use tensor cores. At least 1: an operation that
+// that is, a norm whose output all products read, up to three products that read the same rows,
+// each with its bias, and their gated activation if there are exactly two, or rotations of their
+// outputs and their writes to a cache. Products must already be decided to use tensor cores. At least 1: an operation that
 // runs by itself.
 size_t few_rows_together(const program::Program& program, size_t first);
 

@@ -208,9 +208,7 @@ std::string shape_error(const AttentionGrad& attention, const OperationView& vie
 }
 
 Cost cost(const Attention& attention, const OperationView& view, const Extent& extent) {
-  Cost cost{score_flops(attention, extent), bytes_of(attention, view, extent)};
-  if (attention.kernel.splits > 0) cost.launches = 2;  // the parts, and their sum
-  return cost;
+  return {score_flops(attention, extent), bytes_of(attention, view, extent)};
 }
 
 // Bytes of copies that remove or restore gaps between rows: each copy reads and writes a tensor.

@@ -39,6 +39,7 @@ struct Accumulate {
 // reads: x (tokens, n), bias (n). writes: y = x + bias in every row.
 struct AddBias {
   bool operator==(const AddBias&) const = default;
+  static constexpr Traits kTraits{.is_joinable = true};
   static constexpr std::tuple<> kFields{};
   static constexpr auto kX = read<AddBias>(0, "x");
   static constexpr auto kBias = read<AddBias>(1, "bias");

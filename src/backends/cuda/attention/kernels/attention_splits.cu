@@ -2,13 +2,16 @@
 // every splits-th piece of keys_in_one_go keys. lanes_of_key lanes read a key, 16 bytes each, and
 // each lane reads kSplitKeys keys at once. Lanes with the same columns keep separate running sums
 // (relative to the maximum so far, and rescaled when it grows); at the end they are merged within
-// the warp, then over the block.
+// the warp, then over the block. The last block of a query and its heads then merges what all of
+// them wrote to scratch.
 #include "backends/cuda/attention/kernels/attention_splits.h"
 
 #include "backends/cuda/attention/kernels/attention_ranges.cuh"
-#include "backends/cuda/attention/kernels/key_codes.cuh"
+#include "backends/cuda/attention/kernels/key_columns.cuh"
+#include "backends/cuda/attention/kernels/key_fetch.cuh"
 #include "backends/cuda/attention/kernels/score_adjustment.cuh"
 #include "backends/cuda/kernels/element.cuh"
+#include "backends/cuda/kernels/last_block.cuh"
 #include "backends/cuda/kernels/reduce.cuh"
 
 namespace snug::backends::cuda {
@@ -57,61 +60,6 @@ struct SplitLane {
     column = thread % lanes * kVectorElements;
   }
 };
-
-// Used instead of a format for elements of any type, which are read one by one.
-struct OneByOne {};
-
-// kVectorElements columns of a key: for 16-bit elements, the 16 bytes as they were read.
-template <typename Format>
-struct KeyColumns {
-  Vector16 pairs;
-  __device__ void clear() { pairs = {}; }
-  __device__ void read(const DeviceRows& x, int64_t offset, int) {
-    pairs = load_vector(static_cast<const uint16_t*>(x.data) + offset);
-  }
-  __device__ float at(int i) const {
-    const uint32_t word = pairs.word[i / 2];
-    return i % 2 == 0 ? Format::widen_low(word) : Format::widen_high(word);
-  }
-};
-
-template <>
-struct KeyColumns<OneByOne> {
-  Elements<kVectorElements> elements;
-  __device__ void clear() { elements = {}; }
-  __device__ void read(const DeviceRows& x, int64_t offset, int count) {
-    for (int i = 0; i < kVectorElements; ++i)
-      elements.at[i] = i < count ? load_one(x, offset + i) : 0.0F;
-  }
-  __device__ float at(int i) const { return elements.at[i]; }
-};
-
-// Used instead of a format for keys and values in 8 bits, which have scales: the numbers as they
-// were read.
-struct Codes {};
-
-template <>
-struct KeyColumns<Codes> {
-  uint32_t words[2];
-  __device__ void clear() { words[0] = words[1] = 0; }
-  __device__ void read(const DeviceRows& x, int64_t offset, int count) {
-    const auto* from = static_cast<const uint8_t*>(x.data) + offset;
-    if (count >= kVectorElements && reinterpret_cast<uintptr_t>(from) % sizeof words == 0) {
-      const auto* both = reinterpret_cast<const uint32_t*>(from);
-      words[0] = both[0];
-      words[1] = both[1];
-      return;
-    }
-    for (int i = 0; i < kVectorElements && i < count; ++i)
-      words[i / 4] |= uint32_t{from[i]} << (8 * (i % 4));
-  }
-  __device__ float at(int i) const { return code_at(words, i); }
-};
-
-template <typename Format>
-inline constexpr bool kHasScales = false;
-template <>
-inline constexpr bool kHasScales<Codes> = true;
 
 // The scales of the lane's keys of a head; ones where keys have none.
 template <typename Format>
@@ -264,6 +212,45 @@ __device__ void store_block(const AttentionSplitsRun& run, const SplitPlace& pla
   }
 }
 
+// Whether any split of a query's head has seen a key.
+__device__ bool sees_some(const AttentionSplitsRun& run, int64_t first) {
+  for (int64_t part = first; part < first + run.splits; ++part)
+    if (run.totals[part] != 0.0F) return true;
+  return false;
+}
+
+// Adds up the splits for one column of a query's head, and its sink.
+__device__ void combine_column(const AttentionSplitsRun& run, int64_t query, int64_t head,
+                               int64_t column) {
+  const AttentionShape& shape = run.segments.shape;
+  const int64_t first = (query * shape.form.heads + head) * run.splits;
+  const bool has_sink = run.sinks.data != nullptr;
+  const float sink = has_sink ? load_one(run.sinks, head) : -INFINITY;
+  float peak = sink;
+  for (int64_t part = first; part < first + run.splits; ++part) peak = fmaxf(peak, run.peaks[part]);
+  float total = 0.0F;
+  float output = 0.0F;
+  for (int64_t part = first; part < first + run.splits; ++part) {
+    const float factor = beneath(peak, run.peaks[part]);
+    total += factor * run.totals[part];
+    output += factor * run.outputs[part * shape.form.head_dim + column];
+  }
+  // If the sink is far above all scores, their weights may round to zero.
+  const bool seen = total != 0.0F || (has_sink && sees_some(run, first));
+  total += beneath(peak, sink);
+  store_one(run.o, query * run.o.stride + head * shape.form.head_dim + column,
+            seen ? output / total : 0.0F);
+  if (column == 0) run.lse[head * shape.q_tokens + query] = seen ? peak + logf(total) : 0.0F;
+}
+
+// Adds up the splits of the block's query and heads.
+__device__ void combine_splits(const AttentionSplitsRun& run, const SplitPlace& place) {
+  const int head_dim = run.segments.shape.form.head_dim;
+  for (int item = static_cast<int>(threadIdx.x); item < place.heads * head_dim;
+       item += kSplitThreads)
+    combine_column(run, place.query, place.head + item / head_dim, item % head_dim);
+}
+
 template <int kHeads, typename Format, bool kAdjusts, bool kBiased>
 __device__ void attend(const AttentionSplitsRun& run) {
   const AttentionForm& form = run.segments.shape.form;
@@ -316,11 +303,48 @@ __device__ void attend(const AttentionSplitsRun& run) {
   share_sums<kHeads>(shared, lane, sums);
   __syncthreads();
   store_block(run, place, shared);
+  if (run.splits == 1)
+    __syncthreads();
+  else if (!is_last_block(run.finished + place.query * gridDim.y + blockIdx.y,
+                          static_cast<uint32_t>(run.splits)))
+    return;
+  combine_splits(run, place);
+}
+
+// So many of a lane's reads are asked for early: of a block with heads of 128 they are 64 KiB, of
+// all blocks less than the L2 cache has.
+constexpr int kEarlyReads = 4;
+
+// Asks for the block's first keys and values to be in the L2 cache when it has waited. The products
+// ahead, which it would wait for, leave the memory idle while they end. Rows that they still write
+// are read after the wait all the same.
+template <int kHeads>
+__device__ void fetch_early(const AttentionSplitsRun& run) {
+  constexpr int kSectorElements = 16;  // the cache is filled 32 bytes at a time
+  const AttentionForm& form = run.segments.shape.form;
+  const SplitPlace place(run, kHeads);
+  const SplitLane lane(form.head_dim);
+  if (lane.column >= form.head_dim || lane.column % kSectorElements != 0) return;
+  const TokenRange keys = keys_of(run.segments, place.query);
+  const KeyRows key_rows(run.segments, keys.begin);
+  const int64_t column = place.kv_head * form.head_dim + lane.column;
+  const int64_t step = int64_t{lane.slots} * kSplitKeys;
+  for (int read = 0; read < kEarlyReads; ++read) {
+    const int64_t first = keys.begin + (place.split + read * run.splits) * step + lane.slot;
+    for (int k = 0; k < kSplitKeys; ++k) {
+      const int64_t this_key = first + k * lane.slots;
+      if (this_key >= keys.end) return;
+      const int64_t row = key_rows.row(this_key);
+      fetch_to_cache(static_cast<const uint16_t*>(run.k.data) + row * run.k.stride + column);
+      fetch_to_cache(static_cast<const uint16_t*>(run.v.data) + row * run.v.stride + column);
+    }
+  }
 }
 
 template <int kHeads, typename Format, bool kAdjusts>
 __global__ void __launch_bounds__(kSplitThreads) attention_splits_kernel(AttentionSplitsRun run) {
   let_next_kernel_begin();
+  if (run.fetches_early) fetch_early<kHeads>(run);
   wait_for_kernels_before();
   attend<kHeads, Format, kAdjusts, false>(run);
 }
@@ -329,52 +353,6 @@ __global__ void __launch_bounds__(kSplitThreads) attention_bias_kernel(Attention
   let_next_kernel_begin();
   wait_for_kernels_before();
   attend<kHeads, Format, true, true>(run);
-}
-
-// Whether any split of a query's head has seen a key.
-__device__ bool sees_some(const AttentionSplitsRun& run, int64_t first) {
-  for (int64_t part = first; part < first + run.splits; ++part)
-    if (run.totals[part] != 0.0F) return true;
-  return false;
-}
-
-// Adds up the splits for one column of a query's head, and its sink.
-struct CombineSplits {
-  AttentionSplitsRun run;
-  __device__ void operator()(int64_t row, int64_t column) const {
-    const AttentionShape& shape = run.segments.shape;
-    const int64_t query = row / shape.form.heads;
-    const int64_t head = row % shape.form.heads;
-    const int64_t first = row * run.splits;
-    const bool has_sink = run.sinks.data != nullptr;
-    const float sink = has_sink ? load_one(run.sinks, head) : -INFINITY;
-    float peak = sink;
-    for (int64_t part = first; part < first + run.splits; ++part)
-      peak = fmaxf(peak, run.peaks[part]);
-    float total = 0.0F;
-    float output = 0.0F;
-    for (int64_t part = first; part < first + run.splits; ++part) {
-      const float factor = beneath(peak, run.peaks[part]);
-      total += factor * run.totals[part];
-      output += factor * run.outputs[part * shape.form.head_dim + column];
-    }
-    // If the sink is far above all scores, their weights may round to zero.
-    const bool seen = total != 0.0F || (has_sink && sees_some(run, first));
-    total += beneath(peak, sink);
-    store_one(run.o, query * run.o.stride + head * shape.form.head_dim + column,
-              seen ? output / total : 0.0F);
-    if (column == 0) run.lse[head * shape.q_tokens + query] = seen ? peak + logf(total) : 0.0F;
-  }
-};
-
-// A block for each head of a query. Like the splits, it lets the next kernel begin at once, which
-// is a product that copies weights ahead (few_rows_matrix.h).
-__global__ void __launch_bounds__(kSplitThreads) combine_splits_kernel(CombineSplits combine) {
-  let_next_kernel_begin();
-  wait_for_kernels_before();
-  const int64_t head_dim = combine.run.segments.shape.form.head_dim;
-  for (int64_t column = threadIdx.x; column < head_dim; column += kSplitThreads)
-    combine(blockIdx.x, column);
 }
 
 template <int kHeads, typename Format, bool kAdjusts>
@@ -430,11 +408,6 @@ void attention_splits(const AttentionSplitsRun& run, cudaStream_t stream) {
     launch_format<F16>(run, stream);
   else
     launch_format<Bf16>(run, stream);
-  LaunchShape combining;
-  combining.block.x = kSplitThreads;
-  combining.grid.x = static_cast<uint32_t>(shape.q_tokens * shape.form.heads);
-  combining.begins_early = true;
-  launch(combine_splits_kernel, combining, stream, CombineSplits{run});
 }
 
 }  // namespace snug::backends::cuda

@@ -1,13 +1,16 @@
-// A block sorts a piece of a row and keeps the k largest; another block sorts what these blocks
-// kept. An element and its column form one key, so no two keys are equal and the order is unique.
+// A block keeps the k largest of a piece of a row; another block those of what these blocks kept.
+// Each sorts what reaches the k-th largest of its threads' largest elements: the others cannot be
+// among the k. An element and its column form one key, so no two keys are equal and the order is
+// unique.
 #include "backends/cuda/expert/kernels/top_k.h"
 
-#include "backends/cuda/device/device.cuh"
+#include "backends/cuda/kernels/reduce.cuh"
 
 namespace snug::backends::cuda {
 namespace {
 
 constexpr uint32_t kThreads = 512;
+constexpr int kOfThread = kTopKElements / int64_t{kThreads};
 constexpr int32_t kSortedBytes = kTopKElements * int32_t{sizeof(uint64_t)};
 
 // Increases with the value, then decreases with the column; 0 for NaN and minus infinity.
@@ -40,8 +43,52 @@ __device__ void sort_keys(uint64_t* keys, int32_t count) {
   __syncthreads();
 }
 
-// The k largest of key(0) ... key(count - 1), the largest first, padded with 0. Sorts as many at a
-// time as there is room for, together with those kept so far.
+// A key that at least k of the threads' keys reach: the k-th largest of each thread's largest.
+// 0, which all keys reach, where there are fewer threads.
+__device__ uint64_t bound_of(const uint64_t (&mine)[kOfThread], int64_t k) {
+  __shared__ uint64_t maxima[kThreads];
+  if (k > int64_t{kThreads}) return 0;
+  uint64_t most = 0;
+  for (const uint64_t key : mine) most = key > most ? key : most;
+  maxima[threadIdx.x] = most;
+  sort_keys(maxima, int32_t{kThreads});
+  return maxima[k - 1];
+}
+
+// Writes the threads' keys that are at least `bound` one after the other, and returns how many
+// there are. Those of 0 are left out.
+__device__ int32_t gather_keys(const uint64_t (&mine)[kOfThread], uint64_t bound, uint64_t* keys) {
+  constexpr uint32_t kWarpsOfBlock = kThreads / kLanes;
+  __shared__ int32_t counts[kWarpsOfBlock];
+  const uint32_t warp = threadIdx.x / kLanes;
+  const uint32_t before = (1U << threadIdx.x % kLanes) - 1;  // lanes
+  int32_t count = 0;
+  uint32_t votes[kOfThread];
+#pragma unroll
+  for (int i = 0; i < kOfThread; ++i) {
+    votes[i] = __ballot_sync(kWholeWarp, mine[i] != 0 && mine[i] >= bound);
+    count += __popc(votes[i]);
+  }
+  if (threadIdx.x % kLanes == 0) counts[warp] = count;
+  __syncthreads();
+  int32_t place = 0;
+  int32_t all = 0;
+  for (uint32_t i = 0; i < kWarpsOfBlock; ++i) {
+    if (i < warp) place += counts[i];
+    all += counts[i];
+  }
+#pragma unroll
+  for (int i = 0; i < kOfThread; ++i) {
+    if ((votes[i] >> threadIdx.x % kLanes & 1U) != 0)
+      keys[place + __popc(votes[i] & before)] = mine[i];
+    place += __popc(votes[i]);
+  }
+  return all;
+}
+
+// The k largest of key(0) ... key(count - 1), the largest first, padded with 0. Takes as many at a
+// time as there is room for, together with those kept so far, and sorts those that may be among the
+// largest: few, unless the threads' largest keys are close to each other.
 template <typename Key>
 __device__ const uint64_t* take_largest(int64_t count, int64_t k, const Key& key) {
   auto* const keys = shared_memory<uint64_t>();
@@ -50,10 +97,17 @@ __device__ const uint64_t* take_largest(int64_t count, int64_t k, const Key& key
   do {
     const int64_t left = count - next;
     const int64_t taken = left < kTopKElements - kept ? left : kTopKElements - kept;
+    uint64_t mine[kOfThread];
+#pragma unroll
+    for (int j = 0; j < kOfThread; ++j) {
+      const int64_t i = int64_t{threadIdx.x} + j * int64_t{kThreads};
+      mine[j] = i < kept ? keys[i] : i < kept + taken ? key(next + i - kept) : 0;
+    }
+    const uint64_t bound = kept + taken > int64_t{kThreads} ? bound_of(mine, k) : 0;
+    const int32_t gathered = gather_keys(mine, bound, keys);
     auto sorted = int32_t{2};
-    while (sorted < kept + taken || sorted < k) sorted *= 2;
-    for (int64_t i = kept + threadIdx.x; i < sorted; i += kThreads)
-      keys[i] = i < kept + taken ? key(next + i - kept) : 0;
+    while (sorted < gathered || sorted < k) sorted *= 2;
+    for (int64_t i = gathered + threadIdx.x; i < sorted; i += kThreads) keys[i] = 0;
     sort_keys(keys, sorted);
     next += taken;
     kept = k;

@@ -251,6 +251,7 @@ __device__ float finish_output(const FewRowsPart<Weight>& part,
   sum *= part.alpha;
   if (part.addend.data != nullptr)
     sum += load_one(part.addend, at.row * part.addend.stride + output);
+  if (part.bias.data != nullptr) sum = as_held(part.y.format, sum) + load_one(part.bias, output);
   store_one(part.y, at.row * part.y.stride + output, sum);
   return as_held(part.y.format, sum);
 }

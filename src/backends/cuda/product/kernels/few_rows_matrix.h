@@ -22,11 +22,12 @@ struct NarrowWeight {
   int64_t stride = 0;
 };
 
-// y = alpha x weight^T (+ addend).
+// y = alpha x weight^T (+ addend), to which, rounded, the bias is added.
 template <typename Weight>
 struct FewRowsPart {
   Weight weight;
-  DeviceRows addend;  // data is null if there is none
+  DeviceRows addend;     // data is null if there is none
+  DeviceRows bias = {};  // (outputs); data is null if there is none
   DeviceRows y;
   int64_t outputs = 0;
   float alpha = 1.0F;
