@@ -32,6 +32,11 @@ ADAPTERS = {
     # Of the matrices of all experts of a layer, which are parameters and no modules.
     "lora_experts": ("qwen3_moe", dict(r=2, lora_alpha=6, target_modules=["k_proj", "o_proj"], target_parameters=[
         "mlp.experts.gate_up_proj", "mlp.experts.down_proj"], rank_pattern={r".*\.gate_up_proj": 3})),
+    # Files hold these matrices together: transposed, and under other names.
+    "lora_experts_gpt_oss": ("gpt_oss", dict(r=2, lora_alpha=6, target_modules=["k_proj"], target_parameters=[
+        "mlp.experts.gate_up_proj", "mlp.experts.down_proj"])),
+    "lora_experts_granitemoe": ("granitemoe", dict(r=2, lora_alpha=6, target_modules=["k_proj"], target_parameters=[
+        "experts.gate_up_proj", "experts.down_proj"])),
 }
 # Saved with the base model's own table, as PEFT does unless it is told not to.
 WITH_TABLES = ("lora_embedding",)

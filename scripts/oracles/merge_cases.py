@@ -63,7 +63,7 @@ BY_PEFT = [
     Case("peft_mixtral_attention", "mixtral", peft=dict(target_modules=ATTENTION)),
     Case("peft_qwen3_moe_attention", "qwen3_moe", peft=dict(target_modules=["q_proj", "o_proj"], use_dora=True)),
     Case("peft_gpt_oss_attention", "gpt_oss", peft=dict(target_modules=ATTENTION)),
-    Case("peft_target_parameters", "mixtral", peft=dict(target_modules=["q_proj"], target_parameters=["mlp.experts.down_proj"], r=2, lora_alpha=4, lora_dropout=0.0), refused="target_parameters"),
+    Case("peft_target_parameters", "mixtral", peft=dict(target_modules=["q_proj"], target_parameters=["mlp.experts.down_proj"], r=2, lora_alpha=4, lora_dropout=0.0)),
     Case("peft_phi_head_bias", "phi", peft=dict(target_modules=["q_proj", "dense", "fc1", "lm_head"]), tables=False),
     Case("peft_phi3", "phi3", peft=dict(target_modules=["qkv_proj", "gate_up_proj", "down_proj"])),
     Case("peft_gpt_neox", "gpt_neox", torch.float16, peft=dict(target_modules=["query_key_value", "dense", "dense_h_to_4h"])),

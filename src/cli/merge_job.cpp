@@ -45,6 +45,7 @@ struct Storage {
   bool in_4_bits = false;
   bool double_quant = true;
   bool head = false;
+  bool experts = false;
 };
 
 Storage storage_of(const MergeJob& job, const models::ModelConfig& model) {
@@ -57,7 +58,8 @@ Storage storage_of(const MergeJob& job, const models::ModelConfig& model) {
   const Recipe& source = is_said ? recipe : *job.run;
   return {.in_4_bits = source.load_in_4bit,
           .double_quant = (recipe.is_given("double_quant") ? recipe : source).double_quant,
-          .head = source.load_head_in_4bit};
+          .head = source.load_head_in_4bit,
+          .experts = source.load_experts_in_4bit};
 }
 
 Recipe trained_recipe(const MergeJob& job, const Storage& storage) {
@@ -69,9 +71,11 @@ Recipe trained_recipe(const MergeJob& job, const Storage& storage) {
   trained.load_in_4bit = storage.in_4_bits;
   trained.double_quant = storage.double_quant;
   trained.load_head_in_4bit = storage.head;
+  trained.load_experts_in_4bit = storage.experts;
   const bool is_asked = job.recipe.drift_dtype != formats::ComputeDtype::automatic;
   trained.compute_dtype = is_asked ? job.recipe.drift_dtype : job.dtype_of_training();
-  for (const char* key : {"method", "load_in_4bit", "double_quant", "load_head_in_4bit"})
+  for (const char* key :
+       {"method", "load_in_4bit", "double_quant", "load_head_in_4bit", "load_experts_in_4bit"})
     trained.given.erase(key);
   return trained;
 }

@@ -42,8 +42,9 @@ formats::Recipe recipe_of_folder(formats::Recipe recipe, const std::string& fold
   recipe.adapter.clear();
   recipe.method = formats::Method::lora;
   recipe.load_in_4bit = false;
-  recipe.load_head_in_4bit = false;
-  for (const char* key : {"adapter", "method", "load_in_4bit", "load_head_in_4bit", "double_quant"})
+  recipe.load_head_in_4bit = recipe.load_experts_in_4bit = false;
+  for (const char* key : {"adapter", "method", "load_in_4bit", "load_head_in_4bit",
+                          "load_experts_in_4bit", "double_quant"})
     recipe.given.erase(key);
   return recipe;
 }

@@ -9,6 +9,7 @@
 #include "program/kinds/expert/expert_rows.h"
 #include "program/kinds/expert/route.h"
 #include "program/kinds/product/grouped_matmul.h"
+#include "stored_weight_case.h"
 
 namespace snug::backends::test {
 namespace {
@@ -282,6 +283,29 @@ void add_products(CaseList& list, const GroupedSize& size, Share share, bool vie
   }
 }
 
+// Matrices of whole blocks of 64. Of the last two, more experts than are dequantised at a time.
+constexpr GroupedSize kStoredSizes[]{{2, 4, 8, 16},     {17, 3, 5, 64},   {65, 7, 64, 24},
+                                     {130, 2, 40, 136}, {300, 5, 72, 32}, {64, 4, 128, 128},
+                                     {40, 37, 16, 64},  {600, 19, 64, 3}};
+
+// Products by matrices that are stored as NF4.
+void add_stored_products(CaseList& list, const GroupedSize& size, Share share) {
+  const auto& [rows, experts, k, n] = size;
+  for (const bool nested : {false, true})
+    for (const bool transpose_b : {false, true}) {
+      CaseBuilder builder = list.builder();
+      std::vector<TensorId> reads{builder.activation({rows, k})};
+      for (const TensorId id : stored_weight(builder, experts * k * n, nested)) reads.push_back(id);
+      reads.push_back(builder.index({experts, 2}, bounds_of(list, rows, experts, share)));
+      list.add(builder.finish(
+          fmt::format("{} rows of {} experts stored ({} x {}){}{}{}", rows, experts, k, n,
+                      kShareNames[static_cast<size_t>(share)], nested ? " nested" : "",
+                      transpose_b ? " transposed" : ""),
+          program::GroupedMatmul{.transpose_b = transpose_b, .stored = true, .nested = nested},
+          reads, {builder.output_activation({rows, n})}));
+    }
+}
+
 // Biases of experts; weighted ones have places of any order.
 void add_biases(CaseList& list, const GroupedSize& size, Share share, bool views) {
   const auto& [rows, experts, k, n] = size;
@@ -383,6 +407,9 @@ void add_cases(CaseList& list) {
        {GroupedSize{65, 7, 64, 24}, GroupedSize{17, 3, 5, 33}, GroupedSize{130, 2, 40, 136}})
     add_products(list, size, Share::random, true);
   for (const ScoredRouting& routing : kScoredRoutings) add_scored_route(list, routing);
+  for (const GroupedSize& size : kStoredSizes) add_stored_products(list, size, Share::random);
+  for (const Share share : {Share::one_has_all, Share::last_has_none})
+    add_stored_products(list, {40, 37, 16, 64}, share);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Weights stored as NF4: random codes and scales, double quantised or not.
 #include "operation_case.h"
 #include "program/kinds/product/nf4.h"
+#include "stored_weight_case.h"
 
 namespace snug::backends::test {
 namespace {
@@ -20,32 +21,20 @@ constexpr Size kSizes[]{{1, 16, 64},    {1, 7, 128},    {3, 130, 192}, {4, 33, 6
                         {17, 32, 1152}, {32, 33, 4160}, {33, 16, 128}, {2, 3, 50},    {1, 5, 77},
                         {5, 11, 192},   {7, 70, 1216},  {12, 17, 448}, {3, 20, 10240}};
 
-std::vector<TensorId> stored_weight(CaseBuilder& builder, const Size& size, bool nested) {
-  const int64_t elements = size.out * size.in;
-  const int64_t blocks = program::nf4_blocks(elements);
-  Random& random = builder.random();
-  const int64_t bytes = program::nf4_code_bytes(elements);
-  const TensorId codes = builder.input({bytes, 1}, DType::u8, integers(random, bytes, 0, 255));
-  if (!nested) return {codes, builder.measure({blocks}, normal(random, blocks, 0.5, 0.1))};
-  const int64_t nested_blocks = program::nf4_nested_blocks(elements);
-  return {codes, builder.input({blocks}, DType::u8, integers(random, blocks, 0, 255)),
-          builder.measure({nested_blocks}, normal(random, nested_blocks, 0.5, 0.1)),
-          builder.measure({256}, normal(random, 256)), builder.measure({1}, {0.25})};
-}
-
 void add_cases(CaseList& list) {
   for (const Size& size : kSizes)
     for (const bool nested : {false, true}) {
       const std::string name =
           fmt::format("{} x {} x {}{}", size.rows, size.out, size.in, nested ? " nested" : "");
       CaseBuilder values = list.builder();
-      const auto stored = stored_weight(values, size, nested);
+      const auto stored = stored_weight(values, size.out * size.in, nested);
       const auto w = values.output_activation({size.out, size.in});
       list.add(values.finish(name, program::DequantizeNf4{nested}, stored, {w}));
       for (const bool addend : {false, true}) {
         CaseBuilder product = list.builder();
         std::vector<TensorId> reads{product.activation({size.rows, size.in})};
-        for (const TensorId id : stored_weight(product, size, nested)) reads.push_back(id);
+        for (const TensorId id : stored_weight(product, size.out * size.in, nested))
+          reads.push_back(id);
         if (addend) reads.push_back(product.activation({size.rows, size.out}));
         const auto y = product.output_activation({size.rows, size.out});
         list.add(product.finish(name + (addend ? " addend" : ""),

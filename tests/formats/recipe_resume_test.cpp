@@ -136,6 +136,7 @@ TEST(KeysOnResume, ThoseThatAreNotCompared) {
 // All others change what is learned from here on.
 TEST(KeysOnResume, ThoseThatMayChange) {
   EXPECT_EQ(training_keys(OnResume::free), (Names{"load_head_in_4bit",
+                                                  "load_experts_in_4bit",
                                                   "lora_dropout",
                                                   "output_router_logits",
                                                   "router_aux_loss_coef",

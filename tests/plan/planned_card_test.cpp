@@ -82,6 +82,19 @@ TEST(PlannedCard, KeepsToTheMemoryTable) {
   }
 }
 
+// The command of docs/experts.md: LoRA of attention and of all experts, which are in 4 bits.
+TEST(PlannedCard, HoldsAllExpertsOf30BillionParametersIn24Gigabytes) {
+  const PlannedCard rtx = card("rtx-4090");
+  const formats::Recipe recipe =
+      formats::load_recipe("", {"model=qwen3-30b-a3b", "method=qlora", "load_experts_in_4bit=true",
+                                "target_modules=q_proj,k_proj,v_proj,o_proj",
+                                "target_parameters=mlp.experts.gate_up_proj,mlp.experts.down_proj",
+                                "lora_r=8", "optim=adamw_8bit", "recompute=layer",
+                                "per_device_train_batch_size=1", "max_length=2048"});
+  const PlanDocument document = document_of(recipe, rtx);
+  EXPECT_LE(device_bytes(document), rtx.capacity_bytes(program::Space::device));
+}
+
 // Sizes do not hang on the card: what was planned for one is byte for byte what another needs.
 TEST(PlannedCard, PlansTheSameBytesAgainAndForEveryCard) {
   const std::vector<std::string> words{"method=qlora", "recompute=layer"};

@@ -193,7 +193,8 @@ const std::map<std::string, std::set<std::string>> kMayName{
     {"methods/loss_builder.cpp", {"LinearCrossEntropy"}},
     {"passes/lowering/fuse.cpp", {"Accumulate", "Matmul", "accumulate", "add"}},
     {"passes/lowering/fuse_low_rank.cpp", {"Matmul", "dequantize_nf4"}},
-    {"passes/lowering/quantize.cpp", {"Matmul", "RowNorms", "matmul", "row_norms"}},
+    {"passes/lowering/quantize.cpp",
+     {"GroupedMatmul", "Matmul", "RowNorms", "grouped_matmul", "matmul", "row_norms"}},
     {"passes/memory/schedule.cpp", {"Add"}},
     {"passes/gradient/update_in_backward.cpp", {"ClipFactor"}}};
 

@@ -2,6 +2,7 @@
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
 #include "backends/reference/line.h"
+#include "backends/reference/nf4_weight.h"
 
 namespace snug::backends::reference {
 namespace {
@@ -15,7 +16,27 @@ void note_rows(int64_t rows, const Invocation& invocation) {
 }
 
 template <typename T>
+void run_stored(const GroupedMatmul& grouped, const Invocation& invocation) {
+  const Floats<T> a(invocation[GroupedMatmul::kA]);
+  const Nf4Weight<T> b(grouped, invocation);
+  const Integers bounds(invocation[GroupedMatmul::kBounds]);
+  const Floats<T> c(invocation[GroupedMatmul::kC]);
+  const int64_t k = a.columns();
+  const int64_t n = c.columns();
+  for (int64_t expert = 0; 2 * expert < bounds.count(); ++expert)
+    for (int64_t row = bounds[2 * expert]; row < bounds[2 * expert + 1]; ++row)
+      for (int64_t j = 0; j < n; ++j) {
+        T sum{};
+        for (int64_t i = 0; i < k; ++i)
+          sum += a.at(row, i) * b[expert * k * n + (grouped.transpose_b ? j * k + i : i * n + j)];
+        c.set(row, j, sum);
+      }
+  note_rows(a.rows(), invocation);
+}
+
+template <typename T>
 void run(const GroupedMatmul& grouped, const Invocation& invocation) {
+  if (grouped.stored) return run_stored<T>(grouped, invocation);
   const Floats<T> a(invocation[GroupedMatmul::kA]);
   const Floats<T> b(invocation[GroupedMatmul::kB]);
   const Integers bounds(invocation[GroupedMatmul::kBounds]);

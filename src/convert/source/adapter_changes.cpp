@@ -19,6 +19,7 @@
 #include "methods/method.h"
 #include "models/config/multimodal.h"
 #include "models/families/families.h"
+#include "models/stored/expert_names.h"
 #include "models/weights.h"
 #include "plan/spec/adapter_tables.h"
 
@@ -65,13 +66,12 @@ class AdapterChanges::Finder {
   }
 
   void find() {
-    if (!adapter_.config().target_parameters.empty())
-      fail(
-          "the adapter changes the matrices of experts (target_parameters), which is not merged "
-          "here; merge it into its model with PEFT (merge_and_unload); snug generate, score, "
-          "evaluate and "
-          "serve apply it as adapter=");
     if (base_.model() == nullptr) {
+      if (!adapter_.config().target_parameters.empty())
+        fail(
+            "the adapter changes the matrices of experts (target_parameters), which Snug merges "
+            "only into models that it knows ({}); merge it with PEFT (merge_and_unload)",
+            models::family_names());
       plan::say_left_out(folder_, changes_.others_);
       for (const std::string& name : adapter_.saved()) replace(name, base_tensor(name), name);
       add_products();
@@ -274,6 +274,12 @@ class AdapterChanges::Finder {
 
   void add_products() {
     for (const LoraModule& module : adapter_.modules()) {
+      const std::string parameter =
+          formats::wrapped_parameter(module.module, adapter_.config().target_parameters);
+      if (parameter != module.module) {
+        add_expert_products(module, parameter);
+        continue;
+      }
       const std::string weight = weight_of(module.module);
       if (skips_tied_head(weight)) continue;
       WeightChange& change = change_of(weight);
@@ -313,6 +319,56 @@ class AdapterChanges::Finder {
           "of another model",
           module.module, formats::shape_text(expected), formats::shape_text(shape));
     change.lora = lora;
+  }
+
+  // Adds the product to each tensor of the files that holds matrices of these experts.
+  void add_expert_products(const LoraModule& module, const std::string& parameter) {
+    for (const models::Weight& weight : models::weights_of(stack_)) {
+      if (!weight.is_of_matrices() || formats::expert_parameter(weight.name) != parameter) continue;
+      const auto pieces = models::file_pieces(weight.name, weight.shape);
+      for (const models::FilePiece& piece : pieces) add_expert_product(module, weight, piece);
+      return;
+    }
+    fail(
+        "the adapter changes '{}', and the model has no such experts: it is an adapter of another "
+        "model; give the model that it was trained on as model=",
+        parameter);
+  }
+
+  // Whether files hold matrices of experts as (in, out).
+  bool holds_experts_transposed() const {
+    for (const models::Layer& layer : stack_.layers)
+      for (const models::Branch& branch : layer.branches)
+        if (const auto* block = std::get_if<models::ExpertsBlock>(&branch.block))
+          return block->files == models::ExpertFiles::together;
+    return false;
+  }
+
+  void add_expert_product(const LoraModule& module, const models::Weight& weight,
+                          const models::FilePiece& piece) {
+    const formats::TensorIndex& files = changes_.files_;
+    const bool is_transposed = holds_experts_transposed();
+    std::vector<int64_t> expected{module.experts, module.out_features, module.in_features};
+    if (is_transposed) std::swap(expected[1], expected[2]);
+    const std::vector<int64_t> held{weight.shape[0], weight.shape[1], weight.shape[2]};
+    if (held != expected)
+      fail(
+          "the adapter of '{}' is of experts' matrices of {}; the model's are {}, so that it is an "
+          "adapter of another model",
+          module.module, formats::shape_text(expected), formats::shape_text(held));
+    LoraChange lora{.a = &files.at(formats::lora_a_key(module)),
+                    .b = &files.at(formats::lora_b_key(module)),
+                    .is_transposed = is_transposed,
+                    .r = module.r};
+    lora.scale = static_cast<float>(formats::lora_scale(adapter_.config().size_of(module.module),
+                                                        adapter_.config().use_rslora));
+    lora.experts = module.experts;
+    if (piece.shape.rank() == 2) {
+      const int64_t matrix = weight.shape[1] * weight.shape[2];
+      lora.expert = piece.first / matrix;
+      lora.first_out = piece.first % matrix / weight.shape[2];
+    }
+    changes_.changes_[&base_tensor(piece.name)].lora = lora;
   }
 
   void add_rows() {

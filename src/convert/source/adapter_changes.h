@@ -19,6 +19,10 @@ namespace snug::convert {
 // scale * left * right, as the base stores the weight: B A, or (B A)^T of an embedding and of
 // linears stored as (in, out). DoRA then gives each output its magnitude: a row of the weight, or a
 // column of one stored as (in, out).
+//
+// Experts of a layer share A (experts * r, in), by expert, and B (out, r * experts), by rank and
+// then by expert (methods/lora_experts.h). A tensor is one of the matrices of one expert, or those
+// of all experts, (experts, out, in) or transposed.
 struct LoraChange {
   const formats::IndexedTensor* a = nullptr;  // (r, in)
   const formats::IndexedTensor* b = nullptr;  // (out, r)
@@ -27,6 +31,9 @@ struct LoraChange {
   bool is_embedding = false;
   int64_t r = 0;
   float scale = 1.0F;
+  int64_t experts = 0;            // that share the factors; 0: they are a matrix's own
+  std::optional<int64_t> expert;  // whose matrix the tensor is; nothing: it holds all
+  int64_t first_out = 0;          // the output that the matrix's first row is
 };
 
 struct WeightChange {

@@ -37,15 +37,18 @@ std::vector<float> rows_of(const TensorIndex& files, const IndexedTensor& matrix
   return values;
 }
 
-// The whole transpose.
-std::vector<float> transpose_of(const TensorIndex& files, const IndexedTensor& matrix) {
-  const int64_t rows = matrix.info->shape[0];
-  const int64_t columns = matrix.info->shape[1];
-  const std::vector<float> values = rows_of(files, matrix, 0, rows);
+std::vector<float> transpose_of(const std::vector<float>& values, int64_t rows, int64_t columns) {
   std::vector<float> transpose(values.size());
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j) transpose[j * rows + i] = values[i * columns + j];
   return transpose;
+}
+
+// The whole transpose.
+std::vector<float> transpose_of(const TensorIndex& files, const IndexedTensor& matrix) {
+  const int64_t rows = matrix.info->shape[0];
+  const int64_t columns = matrix.info->shape[1];
+  return transpose_of(rows_of(files, matrix, 0, rows), rows, columns);
 }
 
 // Rows of the transpose; reads no others.
@@ -78,6 +81,55 @@ void add_product(const TensorIndex& files, const LoraChange& lora, int64_t first
                 .r = lora.r,
                 .scale = lora.scale},
                values.data());
+}
+
+// The factors of one expert, of those that all experts share: `left` (rows, r) of B, for the
+// outputs from `first` on, and `right` (r, in) of A.
+struct ExpertFactors {
+  std::vector<float> left;
+  std::vector<float> right;
+};
+
+ExpertFactors factors_of(const TensorIndex& files, const LoraChange& lora, int64_t expert,
+                         int64_t first, int64_t rows) {
+  const std::vector<float> b = rows_of(files, *lora.b, first, rows);
+  ExpertFactors factors{.left = std::vector<float>(static_cast<size_t>(rows * lora.r)),
+                        .right = rows_of(files, *lora.a, expert * lora.r, lora.r)};
+  for (int64_t i = 0; i < rows * lora.r; ++i) factors.left[i] = b[i * lora.experts + expert];
+  return factors;
+}
+
+// Adds the products to rows of one expert's matrix, or to the matrices of the experts from `first`
+// on.
+void add_expert_products(const TensorIndex& files, const LoraChange& lora, int64_t first,
+                         int64_t rows, std::span<float> values) {
+  const int64_t in = lora.a->info->shape[1];
+  const int64_t out = lora.b->info->shape[0];
+  if (lora.expert) {
+    const ExpertFactors factors =
+        factors_of(files, lora, *lora.expert, lora.first_out + first, rows);
+    return add_low_rank({.left = factors.left.data(),
+                         .right = factors.right.data(),
+                         .rows = rows,
+                         .columns = in,
+                         .r = lora.r,
+                         .scale = lora.scale},
+                        values.data());
+  }
+  for (int64_t i = 0; i < rows; ++i) {
+    const ExpertFactors factors = factors_of(files, lora, first + i, 0, out);
+    const bool turned = lora.is_transposed;
+    const std::vector<float> left = turned ? transpose_of(factors.right, lora.r, in) : factors.left;
+    const std::vector<float> right =
+        turned ? transpose_of(factors.left, out, lora.r) : factors.right;
+    add_low_rank({.left = left.data(),
+                  .right = right.data(),
+                  .rows = turned ? in : out,
+                  .columns = turned ? out : in,
+                  .r = lora.r,
+                  .scale = lora.scale},
+                 values.data() + i * in * out);
+  }
 }
 
 float factor(float magnitude, double squares) {
@@ -121,6 +173,7 @@ class MergedWeights::Impl {
     int64_t bytes = base_.read_bytes(*merged.base, rows);
     if (merged.change == nullptr || !merged.change->lora) return bytes;
     const LoraChange& lora = *merged.change->lora;
+    if (lora.experts > 0) return bytes + expert_bytes(lora, rows);
     const int64_t width = tensor.row_elements();
     // Both factors, and what they are transposed from.
     bytes += (rows + width) * lora.r * kValueBytes;
@@ -130,6 +183,13 @@ class MergedWeights::Impl {
                    ? 6 * width * kValueBytes + norm_rows(width) * (width + lora.r + 1) * kValueBytes
                    : rows * kValueBytes;
     return bytes;
+  }
+
+  // Outputs of B of all experts, the factors of one, and their transposes.
+  static int64_t expert_bytes(const LoraChange& lora, int64_t rows) {
+    const int64_t in = lora.a->info->shape[1];
+    const int64_t outputs = lora.expert ? rows : lora.b->info->shape[0];
+    return (outputs * lora.r * (lora.experts + 2) + 2 * in * lora.r) * kValueBytes;
   }
 
   void read(const SourceTensor& tensor, int64_t first, int64_t rows,
@@ -195,7 +255,11 @@ class MergedWeights::Impl {
       read_values(files, *change.rows, i * width,
                   values.subspan(static_cast<size_t>(row * width), static_cast<size_t>(width)));
     }
-    if (change.lora) add_product(files, *change.lora, first, rows, values);
+    if (!change.lora) return;
+    if (change.lora->experts > 0)
+      add_expert_products(files, *change.lora, first, rows, values);
+    else
+      add_product(files, *change.lora, first, rows, values);
   }
 
   void scale_rows(const LoraChange& lora, int64_t first, int64_t rows,

@@ -22,6 +22,12 @@ constexpr std::string_view kExperts = ".experts";
 // Ends of the names of experts' modules in files, and what transformers calls these modules.
 constexpr std::array kRenamedExperts{RenamedModule{".block_sparse_moe.experts", ".mlp.experts"}};
 
+// Ends of the names of weights in files, and of the parameters that transformers makes of them.
+constexpr std::array kRenamedParameters{
+    RenamedModule{".block_sparse_moe.input_linear.weight",
+                  ".block_sparse_moe.experts.gate_up_proj"},
+    RenamedModule{".block_sparse_moe.output_linear.weight", ".block_sparse_moe.experts.down_proj"}};
+
 std::string renamed_experts(std::string_view module) {
   for (const RenamedModule& renamed : kRenamedExperts)
     if (module.ends_with(renamed.own))
@@ -38,6 +44,10 @@ std::string expert_parameter(std::string_view weight) {
     const bool is_of_two = weight.find('+', at) != std::string_view::npos;
     return renamed_experts(weight.substr(0, at)) + "." + std::string(is_of_two ? kGateUp : kDown);
   }
+  for (const RenamedModule& renamed : kRenamedParameters)
+    if (weight.ends_with(renamed.own))
+      return std::string(weight.substr(0, weight.size() - renamed.own.size())) +
+             std::string(renamed.other);
   const size_t last = weight.rfind('.');
   if (last == std::string_view::npos || !weight.substr(0, last).ends_with(kExperts)) return {};
   const std::string_view name = weight.substr(last + 1);

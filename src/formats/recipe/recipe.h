@@ -28,6 +28,8 @@ struct Recipe {
   bool load_in_4bit = false;
   // Stores the head as NF4, too.
   bool load_head_in_4bit = false;
+  // Stores the matrices of experts as NF4, too.
+  bool load_experts_in_4bit = false;
   // Quantises the scales of NF4 blocks to 8 bits.
   bool double_quant = false;
   // A PEFT folder to start from or to generate with; empty: none.

@@ -65,6 +65,12 @@ void add_model_keys(KeyTable& table) {
       .verbs(kEverywhere)
       .on_resume(OnResume::free);
   table
+      .add<&Recipe::load_experts_in_4bit>(
+          "load_experts_in_4bit", "false",
+          "store the matrices of a mixture's experts as NF4 too, quantised while they are read")
+      .verbs(kEverywhere)
+      .on_resume(OnResume::free);
+  table
       .add<&Recipe::double_quant>(
           "double_quant", "true",
           "store the scales of NF4 blocks in 8 bits: 4.13 bits per weight instead of 4.5")

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "formats/quantization/quant_state.h"
 #include "program/kinds/norm/row_norms.h"
+#include "program/kinds/product/grouped_matmul.h"
 #include "program/kinds/product/matmul.h"
 #include "program/kinds/product/nf4.h"
 
@@ -95,6 +96,9 @@ class Quantize {
   void rewrite(const Operation& operation) {
     if (operation.kind() == Kind::row_norms && stored_.contains(id_of(operation, RowNorms::kW)))
       return norm_values(operation);
+    if (operation.kind() == Kind::grouped_matmul &&
+        stored_.contains(id_of(operation, GroupedMatmul::kB)))
+      return multiply_stored(operation);
     if (operation.kind() != Kind::matmul || !stored_.contains(id_of(operation, Matmul::kB)))
       return read_values(operation);
     const Stored& weight = stored_.at(id_of(operation, Matmul::kB));
@@ -111,6 +115,18 @@ class Quantize {
       replace_operand(product, Matmul::kB.name, dequantize(operation, weight));
     }
     result_.operations.push_back(std::move(product));
+  }
+
+  void multiply_stored(Operation operation) {
+    const TensorId bounds = id_of(operation, GroupedMatmul::kBounds);
+    const Stored& weight = stored_.at(id_of(operation, GroupedMatmul::kB));
+    operation.reads = {id_of(operation, GroupedMatmul::kA)};
+    operation.reads.insert(operation.reads.end(), weight.operands.begin(), weight.operands.end());
+    operation.reads.push_back(bounds);
+    auto& grouped = operation.attributes.get<GroupedMatmul>();
+    grouped.stored = true;
+    grouped.nested = options_.nested;
+    result_.operations.push_back(std::move(operation));
   }
 
   // Norms of rows are computed from the weight's dequantised values, which are never transposed
@@ -166,9 +182,14 @@ class Quantize {
 }  // namespace
 
 bool is_quantized(const Tensor& tensor, const QuantizeOptions& options) {
-  if (tensor.role != Role::weight || tensor.shape.rank() != 2) return false;
+  const auto names = [&](const std::vector<std::string>& list) {
+    return std::find(list.begin(), list.end(), tensor.name) != list.end();
+  };
+  if (tensor.role != Role::weight) return false;
+  if (tensor.shape.rank() == 3) return names(options.experts);
+  if (tensor.shape.rank() != 2) return false;
   if (tensor.layer < 0) return !options.head.empty() && tensor.name == options.head;
-  return std::find(options.kept.begin(), options.kept.end(), tensor.name) == options.kept.end();
+  return !names(options.kept);
 }
 
 Program quantize(const Program& program, const QuantizeOptions& options) {

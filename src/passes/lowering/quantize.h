@@ -10,6 +10,12 @@
 //
 // Norms of a weight's rows (row_norms) are likewise computed from its dequantised values.
 //
+// Matrices of experts that the options name are stored too. Products by expert read them as they
+// are, in the backward pass as well, and backends dequantise them a few experts at a time:
+//
+//   before   %y = grouped_matmul(%x, %w, %bounds) {transpose_b}
+//   after    %y = grouped_matmul(%x, %w, %w.absmax, %bounds) {transpose_b, stored}
+//
 // A weight (in, out), which the forward pass reads without transpose_b, is stored as its transpose,
 // as in bitsandbytes, and products read the transpose.
 //
@@ -26,14 +32,15 @@
 namespace snug::passes {
 
 struct QuantizeOptions {
-  bool nested = true;             // with double quantisation
-  std::vector<std::string> kept;  // weights of linears that are not quantised
-  std::string head{};             // the head's weight if it is quantised too; else empty
+  bool nested = true;                  // with double quantisation
+  std::vector<std::string> kept;       // weights of linears that are not quantised
+  std::string head{};                  // the head's weight if it is quantised too; else empty
+  std::vector<std::string> experts{};  // matrices of experts that are quantised too
 };
 
-// Whether a weight is stored as NF4: a matrix of a layer that is not in `kept`, or the head that
-// the options name. Embeddings and norms are excluded, since they belong to no layer or are not
-// matrices.
+// Whether a weight is stored as NF4: a matrix of a layer that is not in `kept`, or the head or
+// matrices of experts that the options name. Embeddings and norms are excluded, since they belong
+// to no layer or are not matrices.
 bool is_quantized(const program::Tensor& tensor, const QuantizeOptions& options);
 
 // Requires that no weight for which is_quantized holds is trainable. Only matmuls may read such a

@@ -8,11 +8,13 @@
 #include <cstdint>
 #include <limits>
 
+#include "formats/quantization/nf4.h"
 #include "formats/recipe/method_keys.h"
 #include "formats/recipe/recipe.h"
 #include "methods/method.h"
 #include "methods/optimizer.h"
 #include "models/families/families.h"
+#include "models/stored/expert_names.h"
 #include "models/weights.h"
 #include "passes/gradient/recompute.h"
 #include "plan/job/rank_grid.h"
@@ -130,6 +132,10 @@ void check_storage(const Recipe& recipe, const models::StoredNf4& stored) {
         fmt::format("is {}, but the folder's linears are stored in 4 bits already, its head "
                     "in {}; use the model's folder in 16 bits, or leave it out",
                     recipe.load_head_in_4bit, has_head ? "4" : "16"));
+  if (recipe.load_experts_in_4bit)
+    recipe.fail("load_experts_in_4bit",
+                "is true, but the folder's linears are stored in 4 bits already, its experts in "
+                "16; use the model's folder in 16 bits, or leave it out");
 }
 
 // Weights in 16 bits have no scales to quantise. A recipe that says so itself (load_in_4bit: false)
@@ -266,6 +272,28 @@ std::string quantized_head(const Recipe& recipe, const models::ModelConfig& mode
   return models::head_weight(models::stack_of(model));
 }
 
+// The matrices of experts if they are stored in 4 bits. Files may hold them in several tensors,
+// each of which is quantised by itself.
+std::vector<std::string> quantized_experts(const Recipe& recipe, const models::ModelConfig& model) {
+  std::vector<std::string> names;
+  if (!recipe.load_experts_in_4bit) return names;
+  for (const models::Weight& weight : models::weights_of(model)) {
+    if (!weight.is_of_matrices()) continue;
+    const int64_t elements =
+        models::file_pieces(weight.name, weight.shape).front().shape.elements();
+    const int64_t matrix = weight.shape[1] * weight.shape[2];
+    if (elements % formats::kNf4BlockSize != 0 || matrix % formats::kNf4BlockSize != 0)
+      recipe.fail("load_experts_in_4bit",
+                  fmt::format("is true, but the matrices in '{}' are not whole blocks of {} "
+                              "elements; leave it out",
+                              weight.name, formats::kNf4BlockSize));
+    names.push_back(weight.name);
+  }
+  if (names.empty())
+    recipe.fail("load_experts_in_4bit", "is true, but the model has no experts; leave it out");
+  return names;
+}
+
 std::optional<passes::QuantizeOptions> quantization(const Recipe& recipe,
                                                     const models::ModelConfig& model) {
   if (model.stored) {
@@ -280,11 +308,16 @@ std::optional<passes::QuantizeOptions> quantization(const Recipe& recipe,
       recipe.fail("load_head_in_4bit",
                   "is true, but linears are not stored in 4 bits; set load_in_4bit=true too (in "
                   "training, method=qlora), or leave it out");
+    if (recipe.load_experts_in_4bit)
+      recipe.fail("load_experts_in_4bit",
+                  "is true, but linears are not stored in 4 bits; set load_in_4bit=true too (in "
+                  "training, method=qlora), or leave it out");
     return std::nullopt;
   }
   return passes::QuantizeOptions{.nested = recipe.double_quant,
                                  .kept = models::matrices_in_16_bits(models::stack_of(model)),
-                                 .head = quantized_head(recipe, model)};
+                                 .head = quantized_head(recipe, model),
+                                 .experts = quantized_experts(recipe, model)};
 }
 
 methods::BaseModel base_model(const models::ModelConfig& model,

@@ -58,15 +58,20 @@ class Work {
  public:
   Work(std::span<const TensorRead> reads, Executor& executor, program::ProgramName program)
       : reads_(reads) {
-    left_.reserve(reads.size());
+    owner_.reserve(reads.size());
+    elements_.reserve(reads.size());
     absmax_.reserve(reads.size());
     size_t gathered = 0;
     for (const TensorRead& part : reads) {
       note_width(part);
-      left_.push_back(part.destination.elements());
-      absmax_.push_back(part.stored ? absmax_of(*part.stored, gathered, executor, program)
-                                    : nullptr);
+      const bool is_new = !part.continues;
+      owner_.push_back(is_new ? owner_.size() : owner_.back());
+      elements_.push_back(0);
+      elements_[owner_.back()] += part.destination.elements();
+      absmax_.push_back(is_new && part.stored ? absmax_of(*part.stored, gathered, executor, program)
+                                              : nullptr);
     }
+    left_ = elements_;
   }
 
   const TensorRead& part(const ReadPiece& piece) const { return reads_[piece.part]; }
@@ -76,7 +81,9 @@ class Work {
   }
   // The buffer in which the absmax values of the tensor's blocks are gathered; null where they are
   // written only to their destination.
-  float* absmax(const ReadPiece& piece) const { return absmax_[piece.part]; }
+  float* absmax(const ReadPiece& piece) const { return absmax_[owner_[piece.part]]; }
+  // The elements of all tensors that make up the piece's weight.
+  int64_t elements(const ReadPiece& piece) const { return elements_[owner_[piece.part]]; }
 
   std::optional<ReadPiece> next() {
     std::unique_lock lock(mutex_);
@@ -87,7 +94,7 @@ class Work {
       const int64_t capacity = slot - (part.first + element_) % slot;
       const int64_t left = part.destination.elements() - element_;
       if (left > 0) {
-        if (!is_absmax_free(index_)) {
+        if (!is_absmax_free(owner_[index_])) {
           // The other reader may have taken the piece meanwhile, so look again.
           ended_.wait(lock);
           continue;
@@ -102,19 +109,19 @@ class Work {
     return std::nullopt;
   }
 
-  // Whether this was the last piece of its tensor; the reader that gets true finishes the tensor.
+  // Whether this was the last piece of its weight; the reader that gets true finishes the weight.
   // `bytes` is the number of bytes written to the destination.
   bool ends(const ReadPiece& piece, int64_t bytes) {
     const std::lock_guard lock(mutex_);
     add_bytes(piece, bytes);
-    int64_t& left = left_[piece.part];
+    int64_t& left = left_[owner_[piece.part]];
     left -= piece.elements;
     return left == 0;
   }
   void finished(const ReadPiece& piece, int64_t bytes) {
     const std::lock_guard lock(mutex_);
     add_bytes(piece, bytes);
-    absmax_[piece.part] = nullptr;
+    absmax_[owner_[piece.part]] = nullptr;
     ended_.notify_all();
   }
   void fail(std::exception_ptr failure) {
@@ -165,8 +172,11 @@ class Work {
   }
 
   std::span<const TensorRead> reads_;
-  std::vector<int64_t> left_;   // remaining elements of each read
-  std::vector<float*> absmax_;  // the gathering buffer of each tensor, until the tensor is finished
+  // A weight that several reads make up is that of the first of them, which the lists below name.
+  std::vector<size_t> owner_;      // of each read
+  std::vector<int64_t> elements_;  // of each weight
+  std::vector<int64_t> left_;      // how many of them remain
+  std::vector<float*> absmax_;     // its gathering buffer, until it is finished
   std::mutex mutex_;
   std::condition_variable ended_;
   size_t index_ = 0;
@@ -314,7 +324,8 @@ std::span<const float> quantize_piece(const TensorRead& part, const ReadPiece& p
   const base::DType from = *part.source->info->dtype;
   const base::DType rounded = quantised_from(from, part.stored->compute);
   if (rounded != from) round_in_place(reader.slot, from, rounded, piece.elements);
-  return reader.quantizer->quantize_slot(rounded, {piece.first_element, piece.elements},
+  return reader.quantizer->quantize_slot(rounded,
+                                         {part.stored_first + piece.first_element, piece.elements},
                                          *part.stored, work.absmax(piece));
 }
 
@@ -343,9 +354,8 @@ void read_to_quantize(const TensorIndex& index, const ReadPiece& piece, Work& wo
     explain(index, piece, part, absmax, reader);
   const int64_t scales = part.stored->nested() ? 0 : std::ssize(absmax) * int64_t{sizeof(float)};
   if (!work.ends(piece, formats::nf4_code_bytes(piece.elements) + scales)) return;
-  work.finished(piece,
-                store_scales(work.absmax(piece), formats::nf4_blocks(part.destination.elements()),
-                             *part.stored, reader.window));
+  work.finished(piece, store_scales(work.absmax(piece), formats::nf4_blocks(work.elements(piece)),
+                                    *part.stored, reader.window));
 }
 
 void read_to_place(const TensorIndex& index, const ReadPiece& piece, Work& work, Reader& reader) {

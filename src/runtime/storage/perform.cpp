@@ -230,20 +230,41 @@ void Performance::operator()(const program::ReadNf4& read) {
     queue_parts(*in_file, weight);
     return zero_padding();
   }
-  const std::vector<FilePart> parts = sources_.find(codes);
-  TensorRead tensor_read{parts.front().source, {}, weight};
-  tensor_read.is_counted = counts(weight.is_part);
-  tensor_read.whole = given.shape;
-  tensor_read.transposed = given.transposed;
-  tensor_read.first = weight.codes.first * 2;
-  const int64_t elements = given.shape.elements();
-  tensor_read.destination.shape = {held_elements(weight, elements)};
-  tensor_read.destination.strides = program::dense_strides(tensor_read.destination.shape);
-  if (tensor_read.destination.elements() == 0) tensor_read.first = 0;
+  Tensor values = codes;
+  values.shape = given.shape;
+  values.whole = {};
+  const std::vector<FilePart> parts = sources_.find(values);
   await_room(weight);
-  queue(std::move(tensor_read));
+  queue_quantised(parts, given, weight);
   refuse_other_width(parts, read.file_width);
-  zero_codes<program::ReadNf4>(weight, elements);
+  zero_codes<program::ReadNf4>(weight, given.shape.elements());
+}
+
+// Queues reads of the tensors that make up a weight, as far as they lie in the part that this rank
+// holds. One of each weight is queued in any case, so that it is checked.
+void Performance::queue_quantised(std::span<const FilePart> parts, const models::Weight& given,
+                                  const StoredWeight& stored) {
+  const int64_t held_first = stored.codes.first * 2;
+  const int64_t held_end = held_first + held_elements(stored, given.shape.elements());
+  bool continues = false;
+  for (const FilePart& part : parts) {
+    const program::Shape shape = part.shape.value_or(given.shape);
+    const int64_t part_first = part.first.value_or(0);
+    const int64_t begin = std::max(held_first, part_first);
+    const int64_t end = std::min(held_end, part_first + shape.elements());
+    const int64_t elements = std::max<int64_t>(0, end - begin);
+    if (elements == 0 && &part != &parts.front()) continue;
+    TensorRead tensor_read{part.source, {}, stored};
+    tensor_read.is_counted = counts(stored.is_part);
+    tensor_read.whole = shape;
+    tensor_read.transposed = given.transposed;
+    tensor_read.first = elements > 0 ? begin - part_first : 0;
+    tensor_read.stored_first = elements > 0 ? begin - held_first : 0;
+    tensor_read.continues = std::exchange(continues, true);
+    tensor_read.destination.shape = {elements};
+    tensor_read.destination.strides = program::dense_strides(tensor_read.destination.shape);
+    queue(std::move(tensor_read));
+  }
 }
 
 // Whole weights share the absmax memory one after another; the absmax values of a part must stay

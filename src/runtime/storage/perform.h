@@ -112,6 +112,8 @@ class Performance {
   void queue_bytes(const formats::IndexedTensor& source, const backends::Buffer& destination,
                    bool is_part, bool holds_values);
   void zero_padding();
+  void queue_quantised(std::span<const FilePart> parts, const models::Weight& given,
+                       const StoredWeight& stored);
   void queue_parts(const formats::Nf4Parts& in_file, const StoredWeight& stored);
   void check_map(const formats::Nf4Parts& in_file);
   void flush();

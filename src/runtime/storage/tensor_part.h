@@ -49,6 +49,11 @@ struct TensorRead {
   const formats::IndexedTensor* source = nullptr;
   backends::Buffer destination;
   std::optional<StoredWeight> stored{};
+  // Of a stored weight that several tensors of the files make up, one read after the other: the
+  // element of what `stored` holds with which this one begins, and whether it goes on with the
+  // weight of the read before it.
+  int64_t stored_first = 0;
+  bool continues = false;
   bool holds_values = true;  // false: bytes, whatever type the file views them as
   bool keeps_bytes = false;  // of a weight that the file holds as it is stored
   std::optional<std::span<const uint64_t>> checksums{};  // of its pieces, where they are known

@@ -7,6 +7,7 @@
 #include "backends/cpu/expert/expert_products.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/product/nf4_weight.h"
 #include "backends/cpu/rows.h"
 #include "backends/operation_checks.h"
 #include "base/error.h"
@@ -34,61 +35,101 @@ void check_bounds(const int32_t* bounds, int64_t experts, int64_t rows) {
   SNUG_CHECK_EQ(end, rows);
 }
 
-// The forward product.
+// The forward product. Matrices that are stored as NF4 are dequantised one expert at a time, those
+// of experts without rows never.
+
+base::DType type_of_b(const GroupedMatmul& grouped, const program::OperationView& view) {
+  return grouped.stored ? view[GroupedMatmul::kA].dtype : view[GroupedMatmul::kB].dtype;
+}
 
 MatmulSpec grouped_spec(const GroupedMatmul& grouped, const program::OperationView& view) {
   const MatrixLayout a = matrix_layout(view[GroupedMatmul::kA]);
   const MatrixLayout c = matrix_layout(view[GroupedMatmul::kC]);
-  const program::Tensor& b = view[GroupedMatmul::kB];
+  const int64_t b_columns = grouped.transpose_b ? a.columns : c.columns;
   MatmulSpec spec{.n = c.columns, .k = a.columns};
   spec.a_type = a.dtype;
-  spec.b_type = b.dtype;
+  spec.b_type = type_of_b(grouped, view);
   spec.c_type = c.dtype;
   spec.a_strides[0] = a.row_stride;
   spec.a_strides[1] = 1;
-  spec.b_strides[0] = grouped.transpose_b ? 1 : b.shape.columns();
-  spec.b_strides[1] = grouped.transpose_b ? b.shape.columns() : 1;
+  spec.b_strides[0] = grouped.transpose_b ? 1 : b_columns;
+  spec.b_strides[1] = grouped.transpose_b ? b_columns : 1;
   spec.c_stride = c.row_stride;
   return spec;
+}
+
+// Bytes of the values of one expert's matrix, which come before the products' scratch; 0 where they
+// are read in place.
+int64_t values_bytes(const GroupedMatmul& grouped, const program::OperationView& view) {
+  if (!grouped.stored) return 0;
+  return whole_lines(view[GroupedMatmul::kA].shape[1] * view[GroupedMatmul::kC].shape[1] *
+                     base::size_of(type_of_b(grouped, view)));
 }
 
 class PreparedGrouped : public Prepared {
  public:
   PreparedGrouped(const GroupedMatmul& grouped, const program::OperationView& view,
                   const CpuContext& context)
-      : pieces(grouped.choice, grouped_spec(grouped, view), &MatmulSpec::m, context) {
+      : value_bytes(values_bytes(grouped, view)),
+        pieces(grouped.choice, grouped_spec(grouped, view), &MatmulSpec::m, context) {
     SNUG_CHECK(grouped.choice.sum_rows == 0,
                "a grouped product with sums of {} rows, which only its gradient makes",
                grouped.choice.sum_rows);
     pieces.check_algorithm(grouped.choice);
     pieces.check_copies(grouped.dense);
   }
+  int64_t scratch_bytes() const { return value_bytes + pieces.scratch_bytes(); }
+
+  const int64_t value_bytes;  // of one expert's matrix, if it is dequantised
   const ExpertPieces pieces;
 };
 
-void run(const GroupedMatmul&, const Invocation& invocation, CpuContext& context) {
+// Calls multiply(expert, matrix) for each expert that has rows.
+template <typename F>
+void for_each_matrix(const GroupedMatmul& grouped, const Invocation& invocation,
+                     const int32_t* bounds, const CpuContext& context, const F& multiply) {
+  const int64_t experts = invocation[GroupedMatmul::kBounds].shape[0];
+  const auto has_rows = [&](int64_t expert) { return bounds[2 * expert] < bounds[2 * expert + 1]; };
+  if (!grouped.stored) {
+    const Buffer& b = invocation[GroupedMatmul::kB];
+    for (int64_t expert = 0; expert < experts; ++expert)
+      if (has_rows(expert)) multiply(expert, b.data + expert * (b.bytes() / experts));
+    return;
+  }
+  const Nf4Weight b = weight_of(grouped, invocation);
+  const base::DType dtype = invocation[GroupedMatmul::kA].dtype;
+  const int64_t elements =
+      invocation[GroupedMatmul::kA].shape[1] * invocation[GroupedMatmul::kC].shape[1];
+  std::byte* const values = invocation.workspace.data;
+  for (int64_t expert = 0; expert < experts; ++expert) {
+    if (!has_rows(expert)) continue;
+    dequantize_elements(b, expert * elements, elements, dtype, values, context);
+    multiply(expert, values);
+  }
+}
+
+void run(const GroupedMatmul& grouped, const Invocation& invocation, CpuContext& context) {
   SNUG_CHECK(invocation.prepared != nullptr, "a grouped product that was not prepared");
-  const ExpertPieces& pieces = static_cast<const PreparedGrouped&>(*invocation.prepared).pieces;
+  const auto& prepared = static_cast<const PreparedGrouped&>(*invocation.prepared);
   const Rows a = rows_of(invocation[GroupedMatmul::kA]);
   const Rows c = rows_of(invocation[GroupedMatmul::kC]);
-  const Buffer& b = invocation[GroupedMatmul::kB];
   const int32_t* bounds = integers_of(invocation[GroupedMatmul::kBounds]);
-  const int64_t experts = b.shape[0];
-  check_bounds(bounds, experts, a.rows);
+  check_bounds(bounds, invocation[GroupedMatmul::kBounds].shape[0], a.rows);
+  std::byte* const scratch = invocation.workspace.data + prepared.value_bytes;
   RanProducts ran;
-  for (int64_t expert = 0; expert < experts; ++expert) {
-    const std::byte* const matrix = b.data + expert * (b.bytes() / experts);
+  for_each_matrix(grouped, invocation, bounds, context, [&](int64_t expert, std::byte* matrix) {
     const auto operands_of = [&](int64_t row) {
       return MatmulOperands{.a = a.at(row), .b = matrix, .c = c.at(row)};
     };
-    pieces.multiply(bounds[2 * expert], bounds[2 * expert + 1], operands_of,
-                    invocation.workspace.data, context, ran);
-  }
+    prepared.pieces.multiply(bounds[2 * expert], bounds[2 * expert + 1], operands_of, scratch,
+                             context, ran);
+  });
   ran.note<GroupedMatmul>(invocation);
 }
 
-bool supports(const GroupedMatmul&, const program::OperationView& view, const CpuContext& context) {
-  return supports_product(view[GroupedMatmul::kA].dtype, view[GroupedMatmul::kB].dtype,
+bool supports(const GroupedMatmul& grouped, const program::OperationView& view,
+              const CpuContext& context) {
+  return supports_product(view[GroupedMatmul::kA].dtype, type_of_b(grouped, view),
                           view[GroupedMatmul::kC].dtype, context);
 }
 
@@ -104,7 +145,7 @@ GroupedMatmul decide(const GroupedMatmul& grouped, const program::OperationView&
 
 int64_t workspace_bytes(const GroupedMatmul& grouped, const program::OperationView& view,
                         const CpuContext& context) {
-  return PreparedGrouped(grouped, view, context).pieces.scratch_bytes();
+  return PreparedGrouped(grouped, view, context).scratch_bytes();
 }
 
 std::unique_ptr<Prepared> prepare(const GroupedMatmul& grouped, const program::OperationView& view,

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
+#include "backends/cpu/product/nf4_weight.h"
 #include "backends/cpu/rows.h"
 #include "base/error.h"
 #include "program/kinds/product/nf4.h"
@@ -20,32 +21,12 @@ constexpr int64_t kTileTaskBytes = int64_t{1} << 18;
 // Steps of rows that a thread arranges at a time: a few microseconds each.
 constexpr int64_t kStepsPerTask = 4;
 
-// The weight operand of an operation in its stored form.
-template <typename Kind>
-Nf4Weight weight_of(const Kind& kind, const Invocation& invocation) {
-  Nf4Weight weight{};
-  weight.codes = invocation[Kind::kCodes].template as<const uint8_t>();
-  weight.values = formats::kNf4Codes.data();
-  if (!kind.nested) {
-    weight.absmax = invocation[Kind::kAbsmax].template as<const float>();
-    return weight;
-  }
-  weight.nested_codes = invocation[Kind::kAbsmax].template as<const uint8_t>();
-  weight.nested_absmax = invocation[Kind::kNestedAbsmax].template as<const float>();
-  weight.nested_map = invocation[Kind::kNestedMap].template as<const float>();
-  weight.nested_offset = *invocation[Kind::kNestedOffset].template as<const float>();
-  return weight;
-}
-
 void run(const program::DequantizeNf4& dequantize, const Invocation& invocation,
          CpuContext& context) {
-  static_assert(kElementsPerTask % program::kNf4BlockSize == 0);
-  const Nf4Weight weight = weight_of(dequantize, invocation);
-  const Rows w = one_row_of(invocation[program::DequantizeNf4::kW]);
-  const auto values = context.kernels.nf4->dequantize[w.element];
-  parallel_ranges(w.columns, kElementsPerTask, [&](int64_t begin, int64_t end) {
-    values(weight, begin, end - begin, w.at(0, begin));
-  });
+  const Buffer& w = invocation[program::DequantizeNf4::kW];
+  const Rows values = one_row_of(w);
+  dequantize_elements(weight_of(dequantize, invocation), 0, values.columns, w.dtype, values.data,
+                      context);
 }
 
 // Products that read the codes once for all rows, for decoding: a few rows, and on AMX tiles some

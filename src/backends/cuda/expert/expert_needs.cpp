@@ -41,14 +41,56 @@ ProductAlgorithm grouped_algorithm(const Tensor& a, const Tensor& b, const Card&
              : ProductAlgorithm::blocked;
 }
 
+program::Tensor grouped_factor(const GroupedMatmul& grouped, const OperationView& view) {
+  if (!grouped.stored) return view[GroupedMatmul::kB];
+  const int64_t k = view[GroupedMatmul::kA].shape[1];
+  const int64_t n = view[GroupedMatmul::kC].shape[1];
+  Tensor values;
+  values.shape = {view[GroupedMatmul::kBounds].shape[0], grouped.transpose_b ? n : k,
+                  grouped.transpose_b ? k : n};
+  values.dtype = view[GroupedMatmul::kA].dtype;
+  return values;
+}
+
+const Tensor& grouped_factor(const GroupedMatmulGrad&, const OperationView& view) {
+  return view[GroupedMatmulGrad::kB];
+}
+
+// Enough that the products of these experts fill a card, and little next to what a layer takes: of
+// qwen3-30b-a3b the gate and up of ten experts.
+int64_t experts_at_once(const OperationView& view) {
+  constexpr int64_t kValueBytes = int64_t{64} << 20;
+  constexpr int64_t kMostAtOnce = 16;
+  const Tensor& a = view[GroupedMatmul::kA];
+  const int64_t bytes = a.shape[1] * view[GroupedMatmul::kC].shape[1] * base::size_of(a.dtype);
+  const int64_t experts = view[GroupedMatmul::kBounds].shape[0];
+  return std::clamp<int64_t>(kValueBytes / std::max<int64_t>(1, bytes), 1,
+                             std::min(kMostAtOnce, experts));
+}
+
 namespace {
 
 bool is_within_grid(int64_t columns) { return columns / kGroupedPlainTile < kMaxGridY; }
 
-bool supports(const GroupedMatmul&, const OperationView& view, const Card&) {
-  return are_floats<GroupedMatmul>(view,
-                                   {GroupedMatmul::kA, GroupedMatmul::kB, GroupedMatmul::kC}) &&
+bool supports(const GroupedMatmul& grouped, const OperationView& view, const Card&) {
+  return are_floats<GroupedMatmul>(view, {GroupedMatmul::kA, GroupedMatmul::kC}) &&
+         (grouped.stored || are_floats<GroupedMatmul>(view, {GroupedMatmul::kB})) &&
          is_within_grid(view[GroupedMatmul::kC].shape[1]);
+}
+
+int64_t workspace_bytes(const GroupedMatmul& grouped, const OperationView& view, const Card&) {
+  if (!grouped.stored) return 0;
+  const Tensor& a = view[GroupedMatmul::kA];
+  return experts_at_once(view) * a.shape[1] * view[GroupedMatmul::kC].shape[1] *
+         base::size_of(a.dtype);
+}
+
+// Dequantising and multiplying take turns.
+int32_t launches(const GroupedMatmul& grouped, const OperationView& view, const Card&) {
+  if (!grouped.stored) return 1;
+  const int64_t at_once = experts_at_once(view);
+  const int64_t experts = view[GroupedMatmul::kBounds].shape[0];
+  return static_cast<int32_t>(2 * ((experts + at_once - 1) / at_once));
 }
 
 bool supports(const GroupedMatmulGrad&, const OperationView& view, const Card&) {
@@ -61,7 +103,7 @@ bool supports(const GroupedMatmulGrad&, const OperationView& view, const Card&) 
 GroupedMatmul decide(const GroupedMatmul& grouped, const OperationView& view, const Card& card) {
   GroupedMatmul decided = grouped;
   decided.choice.algorithm =
-      grouped_algorithm(view[GroupedMatmul::kA], view[GroupedMatmul::kB], card);
+      grouped_algorithm(view[GroupedMatmul::kA], grouped_factor(grouped, view), card);
   return decided;
 }
 
@@ -138,7 +180,8 @@ SNUG_CARD_NEEDS(ScaleRowsGrad);
 SNUG_CARD_NEEDS(AddExpertBias);
 SNUG_CARD_NEEDS(ExpertBiasGrad, .workspace_bytes = workspace_bytes, .launches = launches);
 SNUG_CARD_NEEDS(ExpertBiasWeightsGrad);
-SNUG_CARD_NEEDS(GroupedMatmul, .supports = supports, .decide = decide);
+SNUG_CARD_NEEDS(GroupedMatmul, .supports = supports, .decide = decide,
+                .workspace_bytes = workspace_bytes, .launches = launches);
 SNUG_CARD_NEEDS(GroupedMatmulGrad, .supports = supports, .decide = decide);
 
 }  // namespace snug::backends::cuda

@@ -1,7 +1,11 @@
 #include "backends/cuda/expert/kernels/grouped_product.h"
 
+#include <algorithm>
+
 #include "backends/cuda/expert/expert_needs.h"
 #include "backends/cuda/kind_functions.h"
+#include "backends/cuda/product/few_rows.h"
+#include "backends/cuda/product/kernels/nf4.h"
 #include "backends/cuda/product/matrices.h"
 #include "base/error.h"
 #include "program/kinds/product/grouped_matmul.h"
@@ -25,7 +29,7 @@ std::unique_ptr<Prepared> prepare(const Struct& grouped, const program::Operatio
                                   CudaContext& context) {
   const ExpertChoice& choice = grouped.choice;
   const ProductAlgorithm best =
-      grouped_algorithm(view[Struct::kA], view[Struct::kB], context.device.card);
+      grouped_algorithm(view[Struct::kA], grouped_factor(grouped, view), context.device.card);
   SNUG_CHECK(choice.block_rows == 0 && choice.rest == ProductAlgorithm::loops &&
                  (choice.algorithm == ProductAlgorithm::blocked || choice.algorithm == best),
              "a grouped product by {} in pieces of {} rows, which the cuda backend does not run",
@@ -46,20 +50,46 @@ void note_kernel(bool tensor_cores, int64_t rows, const Invocation& invocation) 
            tensor_cores ? ProductAlgorithm::blocked_tensor_cores : ProductAlgorithm::blocked});
 }
 
+// Dequantises the matrices of some experts at a time, and multiplies their rows.
+void multiply_stored(const Nf4Weight& stored, const GroupedRun& all, const Invocation& invocation,
+                     CudaContext& context) {
+  const int64_t elements = all.k * all.n;
+  const int64_t at_once = experts_at_once(*invocation.view);
+  GroupedRun run = all;
+  run.b = {invocation.workspace.data, all.transpose_b ? all.k : all.n, all.a.format};
+  for (int64_t first = 0; first < all.experts; first += at_once) {
+    run.experts = std::min(at_once, all.experts - first);
+    run.bounds = all.bounds + 2 * first;
+    dequantize_nf4({.walk = {1, run.experts * elements, elements % kVectorElements == 0},
+                    .stored = stored,
+                    .w = run.b,
+                    .first = first * elements,
+                    .bounds = run.bounds,
+                    .matrix_elements = elements},
+                   context.stream.get());
+    multiply_grouped(run, context.stream.get());
+  }
+}
+
 void run(const GroupedMatmul& grouped, const Invocation& invocation, CudaContext& context) {
   const Matrix a = matrix_of(invocation[GroupedMatmul::kA]);
   const Matrix c = matrix_of(invocation[GroupedMatmul::kC]);
-  const GroupedRun run{.rows = a.rows,
-                       .experts = invocation[GroupedMatmul::kB].shape[0],
-                       .k = a.columns,
-                       .n = c.columns,
-                       .a = a.operand,
-                       .b = matrix_of(invocation[GroupedMatmul::kB]).operand,
-                       .c = c.operand,
-                       .transpose_b = grouped.transpose_b,
-                       .bounds = integers_of(invocation[GroupedMatmul::kBounds]),
-                       .tensor_cores = on_tensor_cores(grouped.choice.algorithm)};
-  multiply_grouped(run, context.stream.get());
+  GroupedRun run{.rows = a.rows,
+                 .experts = invocation[GroupedMatmul::kBounds].shape[0],
+                 .k = a.columns,
+                 .n = c.columns,
+                 .a = a.operand,
+                 .b = {},
+                 .c = c.operand,
+                 .transpose_b = grouped.transpose_b,
+                 .bounds = integers_of(invocation[GroupedMatmul::kBounds]),
+                 .tensor_cores = on_tensor_cores(grouped.choice.algorithm)};
+  if (grouped.stored) {
+    multiply_stored(nf4_weight(grouped, invocation), run, invocation, context);
+  } else {
+    run.b = matrix_of(invocation[GroupedMatmul::kB]).operand;
+    multiply_grouped(run, context.stream.get());
+  }
   note_kernel<GroupedMatmul>(run.tensor_cores, run.rows, invocation);
 }
 

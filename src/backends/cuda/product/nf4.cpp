@@ -5,6 +5,7 @@
 #include "backends/cuda/product/few_rows_needs.h"
 #include "backends/cuda/product/matrices.h"
 #include "base/error.h"
+#include "program/kinds/product/grouped_matmul.h"
 #include "program/kinds/product/nf4.h"
 
 namespace snug::backends::cuda {
@@ -28,6 +29,8 @@ Nf4Weight nf4_weight(const Attributes& attributes, const Invocation& invocation)
 }
 
 template Nf4Weight nf4_weight(const MatmulNf4& attributes, const Invocation& invocation);
+template Nf4Weight nf4_weight(const program::GroupedMatmul& attributes,
+                              const Invocation& invocation);
 
 namespace {
 

@@ -11,6 +11,7 @@
 #include "program/ir/tape.h"
 #include "program/kinds/functions.h"
 #include "program/kinds/product/matmul.h"
+#include "program/kinds/product/nf4_operands.h"
 #include "program/kinds/rate_names.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
@@ -26,19 +27,25 @@ int64_t size_of(const Tensor& tensor, int axis) {
 std::string shape_error(const GroupedMatmul& grouped, const OperationView& view) {
   ShapeRule rule(view);
   const Tensor& a = view[GroupedMatmul::kA];
-  const Tensor& b = view[GroupedMatmul::kB];
   const Tensor& c = view[GroupedMatmul::kC];
   rule.require(grouped.choice.block_rows >= 0, "has a negative block_rows");
   rule.require(grouped.choice.sum_rows == 0, "makes sums of rows, as only its gradient does");
+  rule.require(grouped.stored || !grouped.nested, "has nested scales of a b that is not stored");
   rule.rank(GroupedMatmul::kA, 2);
-  rule.rank(GroupedMatmul::kB, 3);
   rule.rank(GroupedMatmul::kC, 2);
-  const int64_t experts = size_of(b, 0);
+  const int64_t experts = size_of(view[GroupedMatmul::kBounds], 0);
   const int64_t k = size_of(a, 1);
   const int64_t n = size_of(c, 1);
-  rule.shape(GroupedMatmul::kB, grouped.transpose_b ? Shape{experts, n, k} : Shape{experts, k, n});
   rule.shape(GroupedMatmul::kC, Shape{size_of(a, 0), n});
   rule.index(GroupedMatmul::kBounds, Shape{experts, 2});
+  if (grouped.stored) {
+    rule.require(k * n % kNf4BlockSize == 0, "has blocks that cross from one expert to the next");
+    check_stored_weight(rule, grouped, experts * k * n);
+    rule.mixed_types({GroupedMatmul::kA, GroupedMatmul::kC});
+    return rule.error();
+  }
+  rule.rank(GroupedMatmul::kB, 3);
+  rule.shape(GroupedMatmul::kB, grouped.transpose_b ? Shape{experts, n, k} : Shape{experts, k, n});
   rule.mixed_types({GroupedMatmul::kA, GroupedMatmul::kB, GroupedMatmul::kC});
   return rule.error();
 }
@@ -61,6 +68,13 @@ std::string shape_error(const GroupedMatmulGrad& grad, const OperationView& view
   return rule.error();
 }
 
+int64_t experts_of(const GroupedMatmul&, const OperationView& view) {
+  return view[GroupedMatmul::kBounds].shape[0];
+}
+int64_t experts_of(const GroupedMatmulGrad&, const OperationView& view) {
+  return view[GroupedMatmulGrad::kC].shape[0];
+}
+
 // The mean number of rows of the experts that have any, of which there are at most as many as rows.
 double mean_rows(int64_t rows, int64_t experts) {
   return rate_size(rows) / rate_size(std::min(rows, experts));
@@ -71,16 +85,26 @@ double copied_bytes(const Tensor& tensor, bool copied) {
   return copied ? 2.0 * static_cast<double>(tensor.bytes()) : 0.0;
 }
 
-// Matrices of experts without rows are not read.
+// Bytes of the matrices of all experts as they are in memory.
+double matrix_bytes(const GroupedMatmul& grouped, const OperationView& view) {
+  if (!grouped.stored) return static_cast<double>(view[GroupedMatmul::kB].bytes());
+  return static_cast<double>(view[GroupedMatmul::kCodes].bytes() +
+                             view[GroupedMatmul::kAbsmax].bytes());
+}
+
+// Matrices of experts without rows are not read. Those of the others are written once and read once
+// more where they are dequantised.
 Cost cost(const GroupedMatmul& grouped, const OperationView& view, const Extent&) {
   const Tensor& a = view[GroupedMatmul::kA];
-  const Tensor& b = view[GroupedMatmul::kB];
   const Tensor& c = view[GroupedMatmul::kC];
   const auto rows = static_cast<double>(a.shape[0]);
-  const auto experts = static_cast<double>(b.shape[0]);
-  const double unread =
-      static_cast<double>(b.bytes()) * std::max(0.0, 1.0 - rows / std::max(1.0, experts));
-  const double copied = copied_bytes(a, grouped.dense.a) + copied_bytes(c, grouped.dense.c);
+  const auto experts = static_cast<double>(experts_of(grouped, view));
+  const double without_rows = std::max(0.0, 1.0 - rows / std::max(1.0, experts));
+  const double unread = matrix_bytes(grouped, view) * without_rows;
+  double copied = copied_bytes(a, grouped.dense.a) + copied_bytes(c, grouped.dense.c);
+  if (grouped.stored)
+    copied += 2.0 * experts * (1.0 - without_rows) *
+              static_cast<double>(a.shape[1] * c.shape[1] * base::size_of(a.dtype));
   return {2.0 * rows * static_cast<double>(a.shape[1]) * static_cast<double>(c.shape[1]),
           operand_bytes(view) - unread + copied, copied};
 }
@@ -100,6 +124,7 @@ Cost cost(const GroupedMatmulGrad& grad, const OperationView& view, const Extent
 void differentiate(const GroupedMatmul& grouped, const Operation& operation, Tape& tape) {
   const TensorId dc = tape.gradient(id_of(operation, GroupedMatmul::kC));
   if (dc == kNone) return;
+  SNUG_CHECK(!grouped.stored, "a product by stored matrices, which are made after the gradients");
   const TensorId a = id_of(operation, GroupedMatmul::kA);
   const TensorId b = id_of(operation, GroupedMatmul::kB);
   const TensorId bounds = id_of(operation, GroupedMatmul::kBounds);
@@ -130,7 +155,7 @@ RateKey key_of_products(const Struct& grouped, const OperationView& view,
 RateKey rate_key(const GroupedMatmul& grouped, const OperationView& view, const Extent&) {
   const Tensor& a = view[GroupedMatmul::kA];
   RateKey key = key_of_products(grouped, view, {.b = grouped.transpose_b});
-  key.shape = {mean_rows(a.shape[0], view[GroupedMatmul::kB].shape[0]),
+  key.shape = {mean_rows(a.shape[0], experts_of(grouped, view)),
                rate_size(view[GroupedMatmul::kC].shape[1]), rate_size(a.shape[1])};
   key.multiplies = a.dtype;
   return key;
@@ -151,13 +176,6 @@ int64_t passes_of(const GroupedMatmul&, const OperationView&) { return 1; }
 int64_t passes_of(const GroupedMatmulGrad& grad, const OperationView& view) {
   if (grad.choice.sum_rows == 0) return 1;
   return (view[GroupedMatmulGrad::kA].shape[1] + grad.choice.sum_rows - 1) / grad.choice.sum_rows;
-}
-
-int64_t experts_of(const GroupedMatmul&, const OperationView& view) {
-  return view[GroupedMatmul::kB].shape[0];
-}
-int64_t experts_of(const GroupedMatmulGrad&, const OperationView& view) {
-  return view[GroupedMatmulGrad::kC].shape[0];
 }
 
 // There are two pieces of work: the rows of all experts that `algorithm` multiplies, and those that

@@ -39,20 +39,37 @@ struct ExpertChoice {
 
 // reads: a (rows, k); b (experts, k, n), or (experts, n, k) with transpose_b; bounds (experts, 2)
 // i32. writes: c (rows, n): a row of a times op(b) of the expert that has it.
+//
+// `stored`: b is stored as NF4 (nf4.h), with `nested` or plain scales, and the elements of each
+// expert's matrix are whole blocks. Backends dequantise the matrices of a few experts at a time, to
+// the element type of a, so that those of all experts never exist at once. There is no gradient of
+// a stored b.
 struct GroupedMatmul {
   bool transpose_b = false;
+  bool stored = false;
+  bool nested = false;
   // What the target decides.
   ExpertChoice choice = {};
   DenseOperands dense = {};
   bool operator==(const GroupedMatmul&) const = default;
-  static constexpr auto kFields = std::tuple{Field{"transpose_b", &GroupedMatmul::transpose_b},
-                                             Decision{"algorithm", &GroupedMatmul::choice},
-                                             Decision{"dense", &GroupedMatmul::dense}};
+  static constexpr auto kFields = std::tuple{
+      Field{"transpose_b", &GroupedMatmul::transpose_b}, Field{"stored", &GroupedMatmul::stored},
+      Field{"nested", &GroupedMatmul::nested}, Decision{"algorithm", &GroupedMatmul::choice},
+      Decision{"dense", &GroupedMatmul::dense}};
   static constexpr auto kA = read<GroupedMatmul>(0, "a");
-  static constexpr auto kB = read<GroupedMatmul>(1, "b");
-  static constexpr auto kBounds = read<GroupedMatmul>(2, "bounds");
-  static constexpr auto kC = write<GroupedMatmul>(3, "c");
-  static constexpr std::array kOperands{kA, kB, kBounds, kC};
+  static constexpr Operand<GroupedMatmul> kB{
+      1, OperandName("b"), Access::read, nullptr, nullptr, false, &GroupedMatmul::stored};
+  static constexpr auto kCodes = read<GroupedMatmul>(2, "codes", &GroupedMatmul::stored);
+  static constexpr auto kAbsmax = read<GroupedMatmul>(3, "absmax", &GroupedMatmul::stored);
+  static constexpr auto kNestedAbsmax =
+      read<GroupedMatmul>(4, "nested_absmax", &GroupedMatmul::nested);
+  static constexpr auto kNestedMap = read<GroupedMatmul>(5, "nested_map", &GroupedMatmul::nested);
+  static constexpr auto kNestedOffset =
+      read<GroupedMatmul>(6, "nested_offset", &GroupedMatmul::nested);
+  static constexpr auto kBounds = read<GroupedMatmul>(7, "bounds");
+  static constexpr auto kC = write<GroupedMatmul>(8, "c");
+  static constexpr std::array kOperands{
+      kA, kB, kCodes, kAbsmax, kNestedAbsmax, kNestedMap, kNestedOffset, kBounds, kC};
   static constexpr Traits kTraits{.category = Category::product};
 };
 

@@ -31,7 +31,8 @@ struct RowTile {
   int64_t end;
 };
 
-// The tile with this number; it has no rows if row >= end.
+// The tile with this number; it has no rows if row >= end. Bounds may be those of some neighbouring
+// experts; numbers below their first tile have no rows either.
 template <int kRows>
 __device__ RowTile row_tile(const int32_t* bounds, int64_t experts, int64_t number) {
   int64_t low = 0;
@@ -44,7 +45,9 @@ __device__ RowTile row_tile(const int32_t* bounds, int64_t experts, int64_t numb
       high = half - 1;
   }
   const int64_t begin = bounds[2 * low];
-  return {low, begin + (number - (begin / kRows + low)) * kRows, bounds[2 * low + 1]};
+  const int64_t end = bounds[2 * low + 1];
+  const int64_t before = number - (begin / kRows + low);
+  return {low, before < 0 ? end : begin + before * kRows, end};
 }
 
 template <int kRows>

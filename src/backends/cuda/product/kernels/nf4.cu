@@ -24,9 +24,13 @@ __global__ void dequantize_kernel(const __grid_constant__ DequantizeRun run,
     const int64_t item = first + i * kThreads;
     if (item >= items) return;
     const int64_t element = item * kCount;
+    if (run.bounds != nullptr) {
+      const int32_t* const bounds = run.bounds + 2 * (element / run.matrix_elements);
+      if (bounds[0] == bounds[1]) continue;
+    }
     const int64_t row = run.walk.rows == 1 ? 0 : element / run.walk.columns;
     store(run.w, row * run.w.stride + element - row * run.walk.columns,
-          decode<kCount>(run.stored, element, table));
+          decode<kCount>(run.stored, run.first + element, table));
   }
 }
 

@@ -32,6 +32,12 @@ struct DequantizeRun {
   Walk walk;  // over w
   Nf4Weight stored;
   DeviceRows w;
+  // The element of the weight with which w begins: the first of a block.
+  int64_t first = 0;
+  // Of matrices of experts, (experts, 2): those of experts without rows are not made. Null: all
+  // are.
+  const int32_t* bounds = nullptr;
+  int64_t matrix_elements = 0;
 };
 void dequantize_nf4(const DequantizeRun& run, cudaStream_t stream);
 
