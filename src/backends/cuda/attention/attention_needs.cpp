@@ -78,7 +78,9 @@ SplitShape split_shape(const Attention& attention, const program::OperationView&
 }
 
 int64_t attention_splits(const SplitShape& shape, const Card& card) {
-  if (shape.q_tokens > shape.segments || shape.k_tokens <= shape.q_tokens) return 0;
+  if (shape.q_tokens > shape.segments || shape.k_tokens <= shape.q_tokens ||
+      shape.head_dim > kSplitMaxHeadDim)
+    return 0;
   const int64_t group = shape.heads / shape.kv_heads;
   const int64_t blocks = shape.q_tokens * shape.kv_heads * ceil_div(group, heads_of_block(group));
   const int64_t wanted =
