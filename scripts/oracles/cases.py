@@ -37,6 +37,11 @@ def gemma_norm_in_fp64(self, hidden):
     return (1.0 + self.weight) * hidden * torch.rsqrt(hidden.pow(2).mean(-1, keepdim=True) + self.eps)
 
 
+def gemma4_norm_in_fp64(self, hidden):
+    normed = hidden * torch.rsqrt(hidden.pow(2).mean(-1, keepdim=True) + self.eps)
+    return normed * self.weight if self.with_scale else normed
+
+
 def layer_norm_in_fp64(self, hidden):
     centred = hidden - hidden.mean(-1, keepdim=True)
     return self.weight * centred * torch.rsqrt(centred.pow(2).mean(-1, keepdim=True) + self.variance_epsilon)
@@ -72,7 +77,9 @@ def in_fp64(model: PreTrainedModel) -> PreTrainedModel:
     if model._supports_sdpa:
         double.set_attn_implementation("sdpa")
     for module in double.modules():
-        if type(module).__name__.endswith("RMSNorm"):
+        if type(module).__name__.startswith("Gemma4") and type(module).__name__.endswith("RMSNorm"):
+            module.forward = gemma4_norm_in_fp64.__get__(module)
+        elif type(module).__name__.endswith("RMSNorm"):
             adds_one = type(module).__name__.startswith(("Gemma", "Qwen3_5"))
             in_double = gemma_norm_in_fp64 if adds_one else norm_in_fp64
             module.forward = in_double.__get__(module)

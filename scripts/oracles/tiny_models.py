@@ -50,6 +50,12 @@ GEMMA3_ROPE = {
     "sliding_attention": {"rope_type": "default", "rope_theta": 50.0},
 }
 
+# One of the three frequencies of a head of 6 rotates.
+GEMMA4_ROPE = {
+    "full_attention": {"rope_type": "proportional", "rope_theta": 100.0, "partial_rotary_factor": 0.5},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 50.0},
+}
+
 # Four factors a set, as head_dim is 8.
 LONGROPE = {
     "rope_type": "longrope",
@@ -457,6 +463,28 @@ MODELS = {
              layer_types=["linear_attention", "full_attention"], pad_token_id=None, tie_word_embeddings=True),
         "qwen3_5_text",
     ),
+    "gemma4": Spec(
+        "a window of 7 in layer 0; wider heads, fewer of keys, whose projection gives the values too, and a third "
+        "of the frequencies in layer 1; values normed, factors of layers, logits capped (Gemma 4 of 12B and 31B)",
+        943,
+        dict(vocab_size=13, hidden_size=8, intermediate_size=7, num_hidden_layers=2, num_attention_heads=4,
+             num_key_value_heads=4, head_dim=4, global_head_dim=6, num_global_key_value_heads=2, attention_k_eq_v=True,
+             sliding_window=7, layer_types=["sliding_attention", "full_attention"], rope_parameters=GEMMA4_ROPE,
+             hidden_size_per_layer_input=0, final_logit_softcapping=2.5, pad_token_id=None, tie_word_embeddings=True),
+        "gemma4_text",
+    ),
+    "gemma4_sharing": Spec(
+        "layers 2 and 3 read keys and values of layers 0 and 1 and have mlps twice as wide, every layer has an input of 4 "
+        "elements from a table of its own, a window of 7 (Gemma 4 E2B and E4B)",
+        941,
+        dict(vocab_size=13, hidden_size=10, intermediate_size=5, num_hidden_layers=4, num_attention_heads=2,
+             num_key_value_heads=1, head_dim=4, global_head_dim=6, sliding_window=7,
+             layer_types=["sliding_attention", "full_attention"] * 2,
+             rope_parameters=GEMMA4_ROPE, hidden_size_per_layer_input=4, vocab_size_per_layer_input=14,
+             num_kv_shared_layers=2, use_double_wide_mlp=True, final_logit_softcapping=2.5, pad_token_id=None,
+             tie_word_embeddings=True),
+        "gemma4_text",
+    ),
 }
 
 
@@ -480,7 +508,7 @@ def is_centred_at_one(model_type: str, key: str) -> bool:
     """Whether a norm's weight is the factor itself; Gemma and Qwen 3.5 store what they add to one."""
     if model_type == "qwen3_5_text":
         return "linear_attn" in key
-    return not model_type.startswith("gemma")
+    return not model_type.startswith("gemma") or model_type.startswith("gemma4")
 
 
 def build(name: str) -> PreTrainedModel:
@@ -499,6 +527,9 @@ def build(name: str) -> PreTrainedModel:
                 weight.copy_(1.0 + noise)
             elif key.endswith("A_log"):  # states that decay within some twenty tokens
                 weight.copy_(-2.5 + 0.5 * noise)
+            elif spec.model_type == "gemma4_text" and ("q_norm" in key or "k_norm" in key or "post_" in key):
+                # Its scores are not scaled: with more every query sees one key. And what branches add is normed.
+                weight.copy_(0.25 + 0.06 * noise)
             elif "norm" in key or ".ln_" in key:
                 weight.copy_((1.0 if is_centred_at_one(spec.model_type, key) else 0.0) + 0.25 * noise)
             else:
@@ -506,6 +537,8 @@ def build(name: str) -> PreTrainedModel:
         for key, constant in sorted(model.named_buffers()):
             if key.endswith("e_score_correction_bias"):
                 constant.copy_(0.1 * torch.randn(constant.shape, generator=generator))
+            elif key.endswith("layer_scalar"):
+                constant.copy_(1.0 + 0.25 * torch.randn(constant.shape, generator=generator))
     return model.eval()
 
 
@@ -527,7 +560,9 @@ def as_version_4(config: dict) -> dict:
     old = dict(config)
     old["torch_dtype"] = old.pop("dtype")
     old["transformers_version"] = "4.46.0"
-    if "rope_parameters" in old:
+    if old["model_type"].startswith("gemma4"):
+        heads_as_published(old)
+    elif "rope_parameters" in old:
         rope_as_version_4(old)
     if (old.get("head_dim") or 0) * old.get("num_attention_heads", 0) == old.get("hidden_size"):
         del old["head_dim"]
@@ -536,6 +571,13 @@ def as_version_4(config: dict) -> dict:
     if old["model_type"] == "qwen2":  # max_window_layers says it
         del old["layer_types"]
     return dict(sorted(old.items()))
+
+
+def heads_as_published(old: dict) -> None:
+    """Gemma 4's sizes of layers without a window, which version 5.23 writes layer by layer, in place."""
+    sizes = list(old.pop("per_layer_config").values())[-1]
+    old["global_head_dim"] = sizes["head_dim"]
+    old["num_global_key_value_heads"] = sizes.get("num_key_value_heads")
 
 
 def rope_as_version_4(old: dict) -> None:

@@ -122,12 +122,16 @@ LoraTargets::LoraTargets(const Program& forward, const std::vector<std::string>&
   for (const std::string& one : written) require_match(one, targets_.emplace_back(one));
 }
 
-// Whether this is the product with a weight that belongs to no layer: the head's, which is the
-// embedding's table if it is tied.
+// Whether this is the product with the head's weight, which is an embedding's table if it is tied.
 bool LoraTargets::is_head(const Operation& operation) const {
   if (head_.empty() || operation.layer >= 0) return false;
-  const Tensor& weight = forward_.tensor(id_of(operation, Matmul::kB));
-  return weight.layer < 0 && (weight.role == Role::weight || weight.role == Role::adapter);
+  const TensorId id = id_of(operation, Matmul::kB);
+  const Tensor& weight = forward_.tensor(id);
+  if (weight.role != Role::weight && weight.role != Role::adapter) return false;
+  return module_of_weight(weight) == head_ ||
+         std::ranges::any_of(forward_.operations, [&](const Operation& other) {
+           return other.attributes.is<Embedding>() && id_of(other, Embedding::kTable) == id;
+         });
 }
 
 std::string LoraTargets::linear_of(const Operation& operation) const {

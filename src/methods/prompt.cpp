@@ -9,8 +9,22 @@
 
 namespace snug::methods {
 
+namespace {
+
+// Whether the layer reads the keys of another one: it has no projections to make a prompt's with.
+bool shares_keys(const models::Layer& layer) {
+  return std::ranges::any_of(layer.branches, [](const models::Branch& branch) {
+    const auto* attention = std::get_if<models::AttentionBlock>(&branch.block);
+    return attention != nullptr && attention->keys_of_layer;
+  });
+}
+
+}  // namespace
+
+// Layers that share keys come last.
 void add_prompts(models::Stack& stack, const PromptOptions& options) {
-  const auto all = static_cast<int64_t>(stack.layers.size());
+  const auto all = static_cast<int64_t>(
+      std::ranges::count_if(stack.layers, [](const auto& layer) { return !shares_keys(layer); }));
   const models::Prompt prompt{.tokens = options.tokens,
                               .gate_of_heads = options.gates == formats::AdapterGates::head};
   SNUG_CHECK(options.gates != formats::AdapterGates::automatic, "which gates prompts have is open");

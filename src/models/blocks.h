@@ -4,7 +4,9 @@
 //   encoder  layers that read all of their input, and a final norm
 //   layer    branches, one after another or side by side, each of which adds to the residual stream
 //   branch   x + scale * norm_after(block(norm_before(x))), where either norm may be absent
-//   block    attention, a gated delta net, an mlp that is gated or plain, or a mixture of such mlps
+//   block    attention, a gated delta net, an mlp that is gated or plain, a mixture of such mlps,
+//   or
+//            a layer's input from a second embedding
 //
 // Every module that has weights is named as in Hugging Face's folders. Modules of a layer are named
 // within it: "self_attn.q_proj" is the tensor "model.layers.0.self_attn.q_proj.weight" in layer 0.
@@ -28,6 +30,8 @@ enum class NormForm : uint8_t {
   rms_one_plus_w,
   // (x - mean(x)) / sqrt(variance(x) + epsilon) * w, plus a bias if there is one.
   layer,
+  // x / sqrt(mean(x^2) + epsilon), without a weight. The module names nothing.
+  rms_without_weight,
 };
 
 // A norm over the last `width` elements.
@@ -125,6 +129,12 @@ struct AttentionBlock {
   // other width means all heads of a token at once. Fused projections have no such norms.
   std::optional<Norm> query_norm;
   std::optional<Norm> key_norm;
+  std::optional<Norm> value_norm;  // of each head
+  // Values are what the keys' projection gives, before norm and rotation. Projections are then two.
+  bool keys_as_values = false;
+  // The layer, of the same window, whose keys and values this block reads instead of its own. There
+  // is then one projection, and the block keeps nothing in a cache.
+  std::optional<int64_t> keys_of_layer;
   bool normed_after_rotation = false;  // otherwise these norms come before the rotation
   float scale = 1.0F;                  // factor of the scores
   float softcap = 0.0F;                // c: a scaled score s becomes c tanh(s / c); 0: no cap
@@ -247,7 +257,15 @@ struct GatedDeltaBlock {
   Linear output;
 };
 
-using Block = std::variant<AttentionBlock, GatedMlp, Mlp, ExpertsBlock, GatedDeltaBlock>;
+// down(activation(gate(x)) * input), where `input` is what the stack's LayerInputs give this layer.
+struct LayerInputBlock {
+  Linear gate;  // (width of a layer's input, hidden)
+  Activation activation = Activation::gelu_tanh;
+  Linear down;
+};
+
+using Block =
+    std::variant<AttentionBlock, GatedMlp, Mlp, ExpertsBlock, GatedDeltaBlock, LayerInputBlock>;
 
 struct Branch {
   std::optional<Norm> norm_before;
@@ -262,6 +280,9 @@ struct Layer {
   // sum that the branch before it made. Parallel branches may name the same norm before their
   // blocks, which then exists once.
   bool parallel = false;
+  // The name of a tensor (1), a constant by which what leaves the layer is multiplied. Empty: there
+  // is none.
+  std::string factor{};
 
   // Whether the branch with this number shares the norm of the branch before it.
   bool shares_norm(size_t branch) const {
@@ -270,6 +291,21 @@ struct Layer {
     const auto& before = branches[branch - 1].norm_before;
     return norm && before && norm->module == before->module;
   }
+};
+
+// An input of each layer besides the residual stream. For each token it is a row of a second table
+// of embeddings, and a projection of the first embedding's row, scaled and normed:
+// (norm(scale * projection(embedded)) + table_scale * table[token]) * sum_scale. A layer reads its
+// `width` columns.
+struct LayerInputs {
+  std::string table;  // module of (vocab_size, layers * width)
+  int64_t vocab_size = 0;
+  int64_t width = 0;
+  Linear projection;  // (layers * width, hidden)
+  Norm norm;          // of each layer's columns
+  float table_scale = 1.0F;
+  float projection_scale = 1.0F;
+  float sum_scale = 1.0F;
 };
 
 // The layers before a decoder's, which read a stream of tokens of their own. The output of its
@@ -294,6 +330,7 @@ struct Stack {
   std::string positions;
   int64_t position_rows = 0;
   std::optional<Norm> embedding_norm;  // applied to the input of the first layer
+  std::optional<LayerInputs> layer_inputs;
   std::optional<Encoder> encoder;
   std::string prefix;  // of the modules of a layer: "model.layers", followed by a number
   // A prefix that files may omit from the names of all modules except the head: "transformer.".

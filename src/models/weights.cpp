@@ -36,7 +36,7 @@ class WeightList {
   }
 
   void operator()(const std::optional<Norm>& norm) {
-    if (!norm) return;
+    if (!norm || norm->form == NormForm::rms_without_weight) return;
     const size_t first = weights_.size();
     const bool adds_one = norm->form == NormForm::rms_one_plus_w;
     add(weight_name(norm->module), {norm->width},
@@ -69,6 +69,7 @@ class WeightList {
     (*this)(attention.query_key_value);
     (*this)(attention.query_norm);
     (*this)(attention.key_norm);
+    (*this)(attention.value_norm);
     (*this)(attention.output);
     if (!attention.sinks.empty()) add(attention.sinks, {attention.heads}, Initializer::normal);
   }
@@ -102,6 +103,17 @@ class WeightList {
     if (experts.shared->gate) (*this)(*experts.shared->gate);
   }
 
+  void operator()(const LayerInputBlock& block) {
+    (*this)(block.gate);
+    (*this)(block.down);
+  }
+
+  void operator()(const LayerInputs& inputs, int64_t layers) {
+    table(inputs.table, inputs.vocab_size, layers * inputs.width);
+    (*this)(inputs.projection);
+    (*this)(std::optional(inputs.norm));
+  }
+
   void operator()(const GatedDeltaBlock& block) {
     add(block.decay_bias, {block.value_heads}, Initializer::ones);
     add(block.decay_rate, {block.value_heads}, Initializer::zeros);
@@ -122,6 +134,9 @@ class WeightList {
       std::visit(*this, branch.block);
       (*this)(branch.norm_after);
     }
+    if (layer.factor.empty()) return;
+    add(layer.factor, {1}, Initializer::ones);
+    weights_.back().is_constant = true;
   }
 
   // Adds the tables that blocks read but that belong to no layer, each once.
@@ -160,6 +175,7 @@ WeightList list_of(const Stack& stack) {
   list.table(stack.embedding, stack.vocab_size, stack.hidden_size);
   if (!stack.positions.empty()) list.table(stack.positions, stack.position_rows, stack.hidden_size);
   list(stack.embedding_norm);
+  if (stack.layer_inputs) list(*stack.layer_inputs, stack.layer_count());
   if (stack.encoder && !stack.encoder->embedding.empty())
     list.table(stack.encoder->embedding, stack.vocab_size, stack.encoder->hidden_size);
   for (int64_t index = 0; index < stack.layer_count(); ++index) {
@@ -197,7 +213,8 @@ std::vector<Weight> file_weights_of(const Stack& stack) {
 std::vector<std::string> matrices_in_16_bits(const Stack& stack) {
   std::vector<std::string> names;
   for (const Weight& weight : weights_of(stack))
-    if (weight.layer >= 0 && weight.shape.rank() == 2 && !weight.is_quantised())
+    if ((weight.layer >= 0 && weight.shape.rank() == 2 && !weight.is_quantised()) ||
+        weight.in_16_bits)
       names.push_back(weight.name);
   return names;
 }

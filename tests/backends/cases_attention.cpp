@@ -504,6 +504,21 @@ void add_library_cases(CaseList& list) {
            rows_of(lengths), {.knows_segments = true});
 }
 
+// Heads as wide as those of Gemma 4's layers without a window, with pages too.
+void add_widest_cases(CaseList& list) {
+  constexpr Form kWidest[]{{.heads = 2, .kv_heads = 1, .head_dim = 512},
+                           {.heads = 1, .kv_heads = 1, .head_dim = 328, .window = 9}};
+  for (const Form& form : kWidest)
+    for (const Bounds& bounds : {packed(list.random, 70), chunk(9, 31, 40)})
+      add_case(list, form, bounds, {});
+  if (list.kind != program::Kind::attention) return;
+  constexpr Form kCodes{.heads = 2, .kv_heads = 1, .head_dim = 512, .quantized = true};
+  for (const Form& form : {kWidest[0], kCodes})
+    for (const Values& queries :
+         {Values{0, 1, 1, 2, 0, 0, 3, 4}, Values{0, 3, 3, 33, 0, 0, 34, 50}})
+      add_paged_case(list, form, 48, queries);
+}
+
 void add_attention_cases(CaseList& list) {
   for (const Form& form : kForms) {
     std::vector<Bounds> table{whole(1),          whole(3),          whole(17),
@@ -530,6 +545,7 @@ void add_attention_cases(CaseList& list) {
   }
   add_padded_cases(list);
   add_library_cases(list);
+  add_widest_cases(list);
 }
 
 // Rows of several heads, one of which is all zeros.

@@ -227,8 +227,8 @@ TEST_P(KeyPages, AreSharedOutBySequencesOfAnyLength) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, KeyPages,
-                         ::testing::Values("basic", "mistral", "qwen2", "gemma3", "gpt_oss",
-                                           "phi3"),
+                         ::testing::Values("basic", "mistral", "qwen2", "gemma3", "gpt_oss", "phi3",
+                                           "gemma4", "gemma4_sharing"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

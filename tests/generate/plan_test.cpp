@@ -49,7 +49,7 @@ TEST(InferencePlan, TakesSmallerChunksInLessMemory) {
 
 // In all groups together: one sequence more would not fit.
 TEST(InferencePlan, PoolsOfServingTakeTheMemoryThatIsLeft) {
-  for (const std::string name : {"basic", "gemma3"})
+  for (const std::string name : {"basic", "gemma3", "gemma4_sharing"})
     for (const std::string dtype : {"auto", "int8"}) {
       const formats::Recipe recipe = golden_recipe(name, {"kv_cache_dtype=" + dtype});
       const models::ModelSource model = runtime::open_model(recipe);

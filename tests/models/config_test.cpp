@@ -82,7 +82,7 @@ std::string network_of(const ModelConfig& config) {
 
 std::vector<std::pair<std::string, std::vector<float>>> tables_of(const ModelConfig& config) {
   std::vector<std::pair<std::string, std::vector<float>>> tables;
-  for (const FrequencyTensor& tensor : frequency_tensors(config))
+  for (const ComputedTensor& tensor : computed_tensors(config))
     tables.emplace_back(tensor.name, tensor.values);
   return tables;
 }
@@ -241,6 +241,26 @@ TEST(Config, RefusesWhatAFamilyDoesNotDo) {
         Case{"ministral3", R"(, "rope_scaling": {"rope_type": "default",
              "llama_4_scaling_beta": 0.1})",
              "original_max_position_embeddings"},
+        Case{"gemma4_text", R"(, "enable_moe_block": true)", "26B-A4B"},
+        Case{"gemma4_text", R"(, "use_bidirectional_attention": "all")",
+             "use_bidirectional_attention"},
+        Case{"gemma4_text", R"(, "sliding_window": null)", "sliding_window"},
+        Case{"gemma4_text", R"(, "global_head_dim": 7)", "global_head_dim"},
+        Case{"gemma4_text", R"(, "attention_k_eq_v": true, "num_global_key_value_heads": 3)",
+             "num_global_key_value_heads"},
+        Case{"gemma4_text", R"(, "per_layer_config": {"0": {"head_dim": 4}})", "layer 0"},
+        Case{"gemma4_text", R"(, "per_layer_config": {"1": {"num_key_value_heads": 1}})",
+             "attention_k_eq_v"},
+        Case{"gemma4_text", R"(, "per_layer_config": {"1": {"sliding_window": 2}})",
+             "sliding_window"},
+        Case{"gemma4_text", R"(, "num_kv_shared_layers": 2)", "num_kv_shared_layers"},
+        Case{"gemma4_text", R"(, "vocab_size_per_layer_input": 8)", "vocab_size_per_layer_input"},
+        Case{"gemma4_text", R"(, "rope_parameters": {"full_attention": {"rope_type": "yarn"},
+             "sliding_attention": {}})",
+             "yarn"},
+        Case{"gemma4_text", R"(, "rope_parameters": {"full_attention": {}})", "sliding_attention"},
+        Case{"gemma4_unified_text", R"(, "hidden_size_per_layer_input": 4)",
+             "hidden_size_per_layer_input"},
         Case{"qwen3_5_text", R"(, "attn_output_gate": false)", "attn_output_gate"},
         Case{"qwen3_5_text", R"(, "linear_num_value_heads": 24)", "linear_num_value_heads"},
         Case{"qwen3_5_text", R"(, "linear_conv_kernel_dim": 9)", "linear_conv_kernel_dim"},

@@ -112,5 +112,42 @@ TEST(Multimodal, Qwen35IsItsTextPart) {
   EXPECT_EQ(inverse_frequencies(config), inverse_frequencies(expected));
 }
 
+// As Google publishes Gemma 4 31B and 12B: the whole of the latter has another type.
+TEST(Multimodal, Gemma4IsItsTextPart) {
+  const auto expect_preset = [](const std::string& config, const char* name) {
+    const ModelConfig parsed = parse_config(config, "config.json");
+    const ModelConfig expected = preset(name).value();
+    EXPECT_EQ(parsed.text_module, "model.language_model");
+    EXPECT_TRUE(parsed.tied_embeddings);
+    EXPECT_EQ(parameter_count(parsed), parameter_count(expected));
+    EXPECT_EQ(parsed.windows, expected.windows);
+    EXPECT_EQ(parsed.logit_softcap, expected.logit_softcap);
+    EXPECT_EQ(parsed.attention_scale, 1.0);
+    EXPECT_EQ(inverse_frequencies(parsed), inverse_frequencies(expected));
+  };
+  const std::string shared =
+      R"("head_dim": 256, "global_head_dim": 512, "attention_k_eq_v": true,
+         "sliding_window": 1024, "enable_moe_block": false, "num_experts": null,
+         "hidden_size_per_layer_input": 0, "num_kv_shared_layers": 0, "vocab_size": 262144,
+         "use_bidirectional_attention": "vision", "final_logit_softcapping": 30.0)";
+  expect_preset(fmt::format(
+                    R"({{"model_type": "gemma4", "vision_config": {{}}, "audio_config": null,
+      "text_config": {{"model_type": "gemma4_text", "hidden_size": 5376,
+      "intermediate_size": 21504, "num_hidden_layers": 60, "num_attention_heads": 32,
+      "num_key_value_heads": 16, "num_global_key_value_heads": 4, {}, "rope_parameters": {{
+      "full_attention": {{"partial_rotary_factor": 0.25, "rope_theta": 1000000.0,
+      "rope_type": "proportional"}},
+      "sliding_attention": {{"rope_theta": 10000.0, "rope_type": "default"}}}}}}}})",
+                    shared),
+                "gemma-4-31b");
+  expect_preset(fmt::format(
+                    R"({{"model_type": "gemma4_unified", "vision_config": {{}},
+      "text_config": {{"model_type": "gemma4_unified_text", "hidden_size": 3840,
+      "intermediate_size": 15360, "num_hidden_layers": 48, "num_attention_heads": 16,
+      "num_key_value_heads": 8, "num_global_key_value_heads": 1, {}}}}})",
+                    shared),
+                "gemma-4-12b");
+}
+
 }  // namespace
 }  // namespace snug::models

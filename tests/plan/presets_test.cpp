@@ -163,7 +163,13 @@ const std::map<std::string, int64_t> kPublished{{"codellama-13b", 13016028160},
                                                 {"qwen3.5-9b", 8953803264},
                                                 {"qwen3.5-27b", 26895998464},
                                                 {"qwen3.6-27b", 26895998464},
-                                                {"qwen3.8-27b", 26895998464}};
+                                                {"qwen3.8-27b", 26895998464},
+                                                // Of Gemma4ForCausalLM and its unified form, with
+                                                // the factors of layers, which are buffers there.
+                                                {"gemma-4-12b", 11907350320},
+                                                {"gemma-4-31b", 30697345340},
+                                                {"gemma-4-e2b", 4628569379},
+                                                {"gemma-4-e4b", 7463013418}};
 
 TEST(Presets, HaveThePublishedNumberOfParameters) {
   for (const std::string& name : models::preset_names()) {

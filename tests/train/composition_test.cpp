@@ -31,11 +31,12 @@ struct Choice {
 
 // Folders of tests/goldens, whose configurations are used.
 const std::vector<std::string> kFamilies{
-    "grouped_tied", "bloom",      "falcon",    "falcon_grouped", "falcon_rw", "gemma",    "gemma2",
-    "gemma3",       "gpt2",       "gpt_neox",  "gpt_oss",        "mistral",   "mixtral",  "olmo2",
-    "phi",          "phi3",       "qwen2",     "qwen3",          "qwen3_moe", "stablelm", "t5",
-    "t5_gated",     "mt5",        "codet5p",   "granite",        "smollm3",   "glm4",     "hunyuan",
-    "cohere2",      "ministral3", "qwen2_moe", "glm4_moe",       "qwen3_5"};
+    "grouped_tied", "bloom",    "falcon",  "falcon_grouped", "falcon_rw",     "gemma",
+    "gemma2",       "gemma3",   "gpt2",    "gpt_neox",       "gpt_oss",       "mistral",
+    "mixtral",      "olmo2",    "phi",     "phi3",           "qwen2",         "qwen3",
+    "qwen3_moe",    "stablelm", "t5",      "t5_gated",       "mt5",           "codet5p",
+    "granite",      "smollm3",  "glm4",    "hunyuan",        "cohere2",       "ministral3",
+    "qwen2_moe",    "glm4_moe", "qwen3_5", "gemma4",         "gemma4_sharing"};
 
 bool has_encoder(const std::string& family) {
   return family == "t5" || family == "t5_gated" || family == "mt5" || family == "codet5p";
@@ -174,6 +175,7 @@ class Composition : public ::testing::TestWithParam<Case> {
     nlohmann::json config = nlohmann::json::parse(base::read_text_file(path, 1 << 20));
     const auto use = [&](nlohmann::json& of) {
       of["vocab_size"] = 4096;
+      if (of.contains("vocab_size_per_layer_input")) of["vocab_size_per_layer_input"] = 4096;
       of["bos_token_id"] = of["eos_token_id"] = 0;
       of["pad_token_id"] = has_encoder(family) ? nlohmann::json(0) : nullptr;
     };

@@ -50,6 +50,8 @@ inline constexpr std::array kGoldenModels{"basic",
                                           "olmoe",
                                           "granitemoe",
                                           "glm4_moe",
-                                          "qwen3_5"};
+                                          "qwen3_5",
+                                          "gemma4",
+                                          "gemma4_sharing"};
 
 }  // namespace snug::test

@@ -101,7 +101,8 @@ bool do_the_same(const models::Layer& one, const models::Layer& other) {
     const auto* of_one = std::get_if<models::AttentionBlock>(&a);
     if (of_one == nullptr) continue;
     const auto& of_other = std::get<models::AttentionBlock>(b);
-    if (of_one->window != of_other.window || of_one->scale != of_other.scale ||
+    if (of_one->head_dim != of_other.head_dim || of_one->keys_of_layer || of_other.keys_of_layer ||
+        of_one->window != of_other.window || of_one->scale != of_other.scale ||
         of_one->rotated != of_other.rotated || of_one->local_rotary != of_other.local_rotary)
       return false;
   }

@@ -82,8 +82,9 @@ std::string plain_module(std::string_view module) {
 
 bool is_of_other_part(std::string_view tensor) {
   // mtp: layers that predict further tokens (Qwen 3.5).
-  constexpr std::array<std::string_view, 7> kStarts{"vision", "visual", "audio",       "image",
-                                                    "mm_",    "mtp",    "multi_modal_"};
+  constexpr std::array<std::string_view, 9> kStarts{"vision",       "visual",       "audio",
+                                                    "image",        "mm_",          "mtp",
+                                                    "multi_modal_", "embed_vision", "embed_audio"};
   const Parts parts = split_name(tensor);
   return std::ranges::any_of(parts, [&](std::string_view part) {
     return std::ranges::any_of(kStarts,

@@ -51,6 +51,21 @@ struct ModelConfig {
   int64_t num_heads = 0;
   int64_t num_kv_heads = 0;
   int64_t head_dim = 0;
+  // For families whose layers without a window have other heads: their elements, and how many heads
+  // keys and values have; 0: as in layers with one.
+  int64_t full_head_dim = 0;
+  int64_t full_kv_heads = 0;
+  // For families whose layers without a window may have no projection of values: these are then
+  // what the keys' projection gives.
+  bool keys_as_values = false;
+  // For families whose last layers may read the keys and values of an earlier layer: how many do,
+  // and whether their mlps are twice as wide.
+  int64_t sharing_layers = 0;
+  bool wide_sharing_mlps = false;
+  // For families whose layers may have an input of their own, which comes from a second embedding:
+  // its elements in each layer (0: there is none), and the rows of that embedding's table.
+  int64_t layer_input_size = 0;
+  int64_t layer_input_vocab = 0;
   int64_t intermediate_size = 0;
   int64_t vocab_size = 0;
   int64_t max_position = 0;
@@ -132,6 +147,10 @@ struct ModelConfig {
   std::map<std::string, int64_t, std::less<>> other_widths;
 
   bool has_encoder() const { return encoder_layers > 0; }
+  // Whether layers differ from each other in the sizes of what they compute and keep.
+  bool has_unlike_layers() const {
+    return !recurrent_layers.empty() || full_head_dim > 0 || sharing_layers > 0;
+  }
   int64_t width_in_files(std::string_view weight) const {
     const auto other = other_widths.find(weight);
     return other == other_widths.end() ? file_width : other->second;

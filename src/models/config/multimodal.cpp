@@ -25,6 +25,8 @@ struct WholeModel {
   bool tied;  // where config.json does not say it
 };
 constexpr std::array kWholeModels{WholeModel{"gemma3", "model.language_model", true},
+                                  WholeModel{"gemma4", "model.language_model", true},
+                                  WholeModel{"gemma4_unified", "model.language_model", true},
                                   WholeModel{"mistral3", "model.language_model", true},
                                   WholeModel{"qwen3_5", "model.language_model", false}};
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numbers>
 #include <optional>
+#include <set>
 #include <variant>
 
 #include "models/config/config_keys.h"
@@ -111,7 +112,7 @@ void parse_scaling(const JsonObject& json, const char* theta_key, const JsonObje
   const auto [type_key, type] = parse_scaling_type(scaling);
   const auto form = base::from_word<RopeScaling>(type);
   if (form == RopeScaling::none) return;
-  if (!form || form == RopeScaling::longrope)
+  if (!form || form == RopeScaling::longrope || form == RopeScaling::proportional)
     scaling.fail(type_key,
                  fmt::format("is \"{}\", which is not built for this family; it has default, "
                              "linear, dynamic, llama3 and yarn",
@@ -227,9 +228,50 @@ void describe_yarn(const RopeConfig& rope, nlohmann::json& scaling) {
   scaling["truncate"] = rope.truncate;
 }
 
+// For one type of layers: whole heads are rotated, or a part of the frequencies.
+RopeConfig parse_typed_rope(const JsonObject& scaling, RopeConfig rope) {
+  rope.theta = parse_theta(scaling, rope.theta);
+  const auto [type_key, type] = parse_scaling_type(scaling);
+  const auto form = base::from_word<RopeScaling>(type);
+  if (form == RopeScaling::none) {
+    refuse_partial(scaling);
+    return {.theta = rope.theta};
+  }
+  if (form != RopeScaling::proportional)
+    scaling.fail(type_key, fmt::format("is \"{}\", which is not built for this family; it has "
+                                       "default and proportional",
+                                       type));
+  rope.scaling = RopeScaling::proportional;
+  rope.factor = scaling.number_or("factor", 1.0);
+  if (!(rope.factor >= 1.0)) scaling.fail("factor", "must be at least 1");
+  rope.rotated_part = scaling.number_or(kPartialKey, 1.0);
+  if (!(rope.rotated_part >= 0 && rope.rotated_part <= 1))
+    scaling.fail(kPartialKey,
+                 fmt::format("is {}; expected a number from 0 to 1", rope.rotated_part));
+  return rope;
+}
+
+nlohmann::json describe_typed_rope(const RopeConfig& rope) {
+  nlohmann::json scaling{{"rope_type", base::word_of(rope.scaling)}, {"rope_theta", rope.theta}};
+  if (rope.scaling == RopeScaling::none) return scaling;
+  scaling[kPartialKey] = rope.rotated_part;
+  if (rope.factor != 1.0) scaling["factor"] = rope.factor;
+  return scaling;
+}
+
+constexpr const char* kFullLayers = "full_attention";
+constexpr const char* kWindowLayers = "sliding_attention";
+
+// The frequency of a pair of elements: pairs after the rotated part do not rotate.
+double proportional_frequency(double frequency, int64_t pair, const Rotary& rotary) {
+  const double part = rotary.rope.rotated_part * static_cast<double>(rotary.width);
+  const auto rotated = static_cast<int64_t>(std::floor(part / 2));
+  return pair < rotated ? frequency / rotary.rope.factor : 0.0;
+}
+
 // Adds the tensors of the first table: longrope has two.
 void add_frequencies(const Rotary& rotary, int64_t max_position,
-                     std::vector<FrequencyTensor>& tensors) {
+                     std::vector<ComputedTensor>& tensors) {
   for (const int64_t sequence_tokens : {int64_t{0}, max_position}) {
     std::string name = frequencies_name(rotary, sequence_tokens);
     if (tensors.empty() || tensors.back().name != name)
@@ -267,7 +309,7 @@ LayerRopes parse_layer_ropes(const JsonObject& json, double full_theta, double l
   if (!json.has(kParametersKey)) return ropes;
   const JsonObject parameters = json.object(kParametersKey);
   for (const auto& [type, rope] :
-       {std::pair{"full_attention", &ropes.full}, std::pair{"sliding_attention", &ropes.local}}) {
+       {std::pair{kFullLayers, &ropes.full}, std::pair{kWindowLayers, &ropes.local}}) {
     if (!parameters.has(type)) json.fail(kParametersKey, fmt::format("says nothing of {}", type));
     refuse_partial(parameters.object(type));
     parse_scaling(json, kThetaKey, parameters.object(type), *rope);
@@ -275,6 +317,27 @@ LayerRopes parse_layer_ropes(const JsonObject& json, double full_theta, double l
   if (ropes.local.scaling != RopeScaling::none)
     json.fail(kParametersKey, "scales the rotation of sliding_attention, which is not built");
   return ropes;
+}
+
+LayerRopes parse_typed_ropes(const JsonObject& json, const LayerRopes& absent) {
+  if (json.has(kScalingKey))
+    json.fail(kScalingKey,
+              "is no key of this family; rope_parameters has an object for each type "
+              "of layer");
+  if (!json.has(kParametersKey)) return absent;
+  const JsonObject parameters = json.object(kParametersKey);
+  const auto of_type = [&](const char* type, const RopeConfig& unless_given) {
+    if (!parameters.has(type)) json.fail(kParametersKey, fmt::format("says nothing of {}", type));
+    return parse_typed_rope(parameters.object(type), {.theta = unless_given.theta});
+  };
+  return {of_type(kFullLayers, absent.full), of_type(kWindowLayers, absent.local)};
+}
+
+void describe_typed_ropes(const LayerRopes& ropes, nlohmann::json& json) {
+  json.erase(kThetaKey);
+  json.erase(kScalingKey);
+  json[kParametersKey] = {{kFullLayers, describe_typed_rope(ropes.full)},
+                          {kWindowLayers, describe_typed_rope(ropes.local)}};
 }
 
 double parse_partial_rotary(const JsonObject& json, int64_t head_dim, double absent,
@@ -344,6 +407,8 @@ std::vector<float> inverse_frequencies(const Rotary& rotary, int64_t sequence_to
     if (rope.scaling == RopeScaling::linear) frequency /= rope.factor;
     if (rope.scaling == RopeScaling::llama3) frequency = llama3_frequency(frequency, rope);
     if (rope.scaling == RopeScaling::yarn) frequency = yarn_frequency(frequency, i, rotary);
+    if (rope.scaling == RopeScaling::proportional)
+      frequency = proportional_frequency(frequency, i, rotary);
     if (rope.scaling == RopeScaling::longrope) frequency /= factors[static_cast<size_t>(i)];
     result.push_back(static_cast<float>(frequency));
   }
@@ -353,6 +418,21 @@ std::vector<float> inverse_frequencies(const Rotary& rotary, int64_t sequence_to
 std::vector<float> inverse_frequencies(const ModelConfig& config, int64_t sequence_tokens) {
   return inverse_frequencies(stack_of(config).rotary, sequence_tokens);
 }
+
+namespace {
+
+std::set<int64_t> widths_without_weight(const Stack& stack) {
+  std::set<int64_t> widths;
+  for (const Layer& layer : stack.layers)
+    for (const Branch& branch : layer.branches)
+      if (const auto* attention = std::get_if<AttentionBlock>(&branch.block))
+        if (const auto& norm = attention->value_norm;
+            norm && norm->form == NormForm::rms_without_weight)
+          widths.insert(norm->width);
+  return widths;
+}
+
+}  // namespace
 
 bool reads_rotary(const Stack& stack, base::TokenStream stream, bool local) {
   const bool is_encoder = stream == base::TokenStream::encoder;
@@ -366,9 +446,9 @@ bool reads_rotary(const Stack& stack, base::TokenStream stream, bool local) {
   return false;
 }
 
-std::vector<FrequencyTensor> frequency_tensors(const ModelConfig& config) {
+std::vector<ComputedTensor> computed_tensors(const ModelConfig& config) {
   const Stack stack = stack_of(config);
-  std::vector<FrequencyTensor> tensors;
+  std::vector<ComputedTensor> tensors;
   const auto is_read = [&](bool local) {
     return reads_rotary(stack, base::TokenStream::decoder, local) ||
            (stack.encoder && reads_rotary(stack, base::TokenStream::encoder, local));
@@ -376,7 +456,11 @@ std::vector<FrequencyTensor> frequency_tensors(const ModelConfig& config) {
   if (is_read(false)) add_frequencies(stack.rotary, config.max_position, tensors);
   if (is_read(true))
     tensors.push_back({local_frequencies_name(), inverse_frequencies(*stack.local_rotary)});
+  for (const int64_t width : widths_without_weight(stack))
+    tensors.push_back({ones_name(width), std::vector<float>(static_cast<size_t>(width), 1.0F)});
   return tensors;
 }
+
+std::string ones_name(int64_t width) { return fmt::format("ones.{}", width); }
 
 }  // namespace snug::models

@@ -49,6 +49,12 @@ struct LayerRopes {
 };
 LayerRopes parse_layer_ropes(const base::JsonObject& json, double full_theta, double local_theta);
 
+// For families whose rope_parameters always have an object for each type of layer, of which that
+// for layers without a window may have the form proportional. Without the key both are `absent`.
+LayerRopes parse_typed_ropes(const base::JsonObject& json, const LayerRopes& absent);
+// Writes rope_parameters so.
+void describe_typed_ropes(const LayerRopes& ropes, nlohmann::json& json);
+
 // Parses the rotation of a family that supports the forms default and longrope (Ding et al. 2024),
 // which earlier files call su or yarn. Takes the sizes, and the part of a head that is rotated,
 // from `config`.
@@ -74,11 +80,14 @@ std::string local_frequencies_name();
 // second one.
 bool reads_rotary(const Stack& stack, base::TokenStream stream, bool local);
 
-// Every tensor of frequencies that a program of the model may read, with its values.
-struct FrequencyTensor {
+// Every tensor that is computed from config.json and that a program of the model may read, with its
+// values: rotary frequencies, and ones where heads are normed without a weight.
+struct ComputedTensor {
   std::string name;
   std::vector<float> values;
 };
-std::vector<FrequencyTensor> frequency_tensors(const ModelConfig& config);
+std::vector<ComputedTensor> computed_tensors(const ModelConfig& config);
+// The name of the tensor of `width` ones, which stand where a norm has no weight.
+std::string ones_name(int64_t width);
 
 }  // namespace snug::models

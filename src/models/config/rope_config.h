@@ -16,6 +16,9 @@ enum class RopeScaling : uint8_t {
   longrope,  // each frequency is divided by a factor of its own (Phi-3's 128k form)
   // Theta grows, but only for sequences longer than max_position_embeddings.
   dynamic,
+  // Only the fastest frequencies rotate; pairs after these stay as they are, and all frequencies
+  // are divided by `factor` (Gemma 4).
+  proportional,
 };
 
 // Their names in config.json.
@@ -25,7 +28,8 @@ constexpr auto words_of(RopeScaling /*type*/) {
                                    {RopeScaling::llama3, "llama3"},
                                    {RopeScaling::yarn, "yarn"},
                                    {RopeScaling::longrope, "longrope"},
-                                   {RopeScaling::dynamic, "dynamic"}});
+                                   {RopeScaling::dynamic, "dynamic"},
+                                   {RopeScaling::proportional, "proportional"}});
 }
 
 struct RopeConfig {
@@ -42,9 +46,10 @@ struct RopeConfig {
   int64_t original_max_position = 8192;
   // For longrope: divisors, one for each pair of a head's elements. The long ones apply to a job
   // whose sequences may be longer than original_max_position, the short ones to every other job.
-  std::vector<double> short_factors;
-  std::vector<double> long_factors;
+  std::vector<double> short_factors{};
+  std::vector<double> long_factors{};
   double attention_factor = 1.0;  // factor of the rotary table: scores grow by its square
+  double rotated_part = 1.0;      // for proportional: of the frequencies
   // Queries at position p are multiplied by 1 + query_beta ln(1 + floor(p /
   // original_max_position)).
   double query_beta = 0;

@@ -10,6 +10,11 @@ namespace {
 // transformers' configurations for generation, classification, storage and tools.
 constexpr std::string_view kKnown =
     " "
+    // Gemma 4's.
+    "attention_k_eq_v enable_moe_block global_head_dim hidden_size_per_layer_input "
+    "num_global_key_value_heads num_kv_shared_layers per_layer_config top_k_experts "
+    "use_double_wide_mlp vocab_size_per_layer_input "
+    // All others'.
     "_attn_implementation _attn_implementation_autoset _commit_hash _flash_attn_2_enabled "
     "_name_or_path _sliding_window_pattern activation activation_function add_bos_token "
     "add_cross_attention add_eos_token alibi apply_query_key_layer_scaling "

@@ -64,6 +64,8 @@ extern const Family kFalcon;
 extern const Family kGemma;
 extern const Family kGemma2;
 extern const Family kGemma3;
+extern const Family kGemma4;
+extern const Family kGemma4Unified;
 extern const Family kGlm4;
 extern const Family kGlm4Moe;
 extern const Family kGpt2;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <variant>
@@ -17,19 +18,13 @@
 #include "program/kinds/elementwise/elementwise.h"
 #include "program/kinds/elementwise/noise.h"
 #include "program/kinds/elementwise/sigmoid_mul.h"
+#include "program/kinds/product/column_scale.h"
 #include "program/kinds/product/embedding.h"
 
 namespace snug::models {
 namespace {
 
 using namespace program;  // NOLINT: this file speaks the program's words throughout
-
-// Rounds a constant of the network to the compute type, as transformers does.
-float rounded(float value, DType type) {
-  if (type == DType::bf16) return base::to_float(base::to_bfloat16(value));
-  if (type == DType::f16) return base::to_float(base::to_float16(value));
-  return value;
-}
 
 class Forward : ForwardBuilder {
  public:
@@ -42,7 +37,9 @@ class Forward : ForwardBuilder {
     make_rotary_tables(base::TokenStream::decoder, positions_);
     if (runs_encoder()) encode();
     layer_ = stack_.encoder_layers();  // the first layer of the decoder
-    const TensorId hidden = through_layers(embed(), layers());
+    const TensorId embedded = embed();
+    make_layer_inputs(tokens_, embedded);
+    const TensorId hidden = through_layers(embedded, layers());
     balance_experts();
     head(norm(hidden, stack_.final_norm, "final.norm"));
     return builder_.take();
@@ -150,7 +147,7 @@ class Forward : ForwardBuilder {
                   {weight(weight_name(table)), is_encoder() ? encoder_tokens_ : tokens_}, {hidden});
     if (scale != 1.0F) {
       const TensorId scaled = result("embedded.scaled");
-      builder_.emit(Scale{.factor = rounded(scale, options_.compute)}, {hidden}, {scaled});
+      builder_.emit(Scale{.factor = in_compute_type(scale)}, {hidden}, {scaled});
       hidden = scaled;
     }
     if (is_noisy) {
@@ -192,6 +189,7 @@ class Forward : ForwardBuilder {
   std::vector<TensorId> query_key_value(TensorId x, const AttentionBlock& attention) {
     const Projections& projections = attention.query_key_value;
     if (attention.reads_encoder) return cross_heads(x, attention);
+    if (attention.keys_of_layer) return queries(x, attention);
     const bool in_groups = projections.order == RowOrder::by_block ||
                            (projections.order == RowOrder::by_group && attention.kv_heads > 1);
     if (projections.is_fused() && !in_groups) {
@@ -201,9 +199,18 @@ class Forward : ForwardBuilder {
                                 {stream_, attention.heads + attention.kv_heads});
       return split(all, projections, {"q", "k", "v"});
     }
-    std::vector<TensorId> heads = projections.is_fused()
-                                      ? copy_heads(linear(x, projections.whole(), "qkv"), attention)
-                                      : project(x, projections, {"q", "k", "v"});
+    std::vector<TensorId> heads =
+        projections.is_fused() ? copy_heads(linear(x, projections.whole(), "qkv"), attention)
+                               : project(x, projections,
+                                         attention.keys_as_values ? std::vector{"q", "k"}
+                                                                  : std::vector{"q", "k", "v"});
+    if (attention.keys_as_values) {
+      // Both norms read one view of what the projection gives.
+      if (attention.kv_heads > 1)
+        heads[1] =
+            reshaped(heads[1], "kv.heads", {tokens() * attention.kv_heads, attention.head_dim});
+      heads.push_back(heads[1]);
+    }
     if (attention.output_gate) {
       // A head's query and its gate lie side by side.
       const int64_t width = attention.head_dim;
@@ -215,11 +222,19 @@ class Forward : ForwardBuilder {
       heads[0] = normed_heads(heads[0], attention.query_norm, attention, "q");
       heads[1] = normed_heads(heads[1], attention.key_norm, attention, "k");
     };
+    heads[2] = normed_heads(heads[2], attention.value_norm, attention, "v");
     if (!attention.normed_after_rotation) norm_both();
     heads[0] = rope(heads[0], attention, "q_rope", {.stream = stream_, .are_queries = true});
     heads[1] = rope(heads[1], attention, "k_rope", {stream_});
     if (attention.normed_after_rotation) norm_both();
     return heads;
+  }
+
+  // Queries alone, of a block that reads the keys and values of another layer.
+  std::vector<TensorId> queries(TensorId x, const AttentionBlock& attention) {
+    const TensorId q = linear(x, attention.query_key_value.parts[0], "q");
+    return {rope(normed_heads(q, attention.query_norm, attention, "q"), attention, "q_rope",
+                 {.stream = stream_, .are_queries = true})};
   }
 
   // Queries, keys and values of cross-attention. In a program without the encoder, the keys and
@@ -291,6 +306,38 @@ class Forward : ForwardBuilder {
     return cache;
   }
 
+  struct CachedHeads {
+    Cached keys, values;
+  };
+
+  // Keys and values of the block, or those that it reads of another layer.
+  CachedHeads keys_and_values(const std::vector<TensorId>& heads, const AttentionBlock& attention) {
+    if (attention.keys_of_layer) return shared_heads_.at(*attention.keys_of_layer);
+    const CachedHeads both{cached(heads[1], attention, "key"),
+                           cached(heads[2], attention, "value")};
+    if (has_sharing_layers(layer_)) {
+      for (const TensorId made : {heads[1], heads[2]}) leave_layer(made);
+      shared_heads_.emplace(layer_, both);
+    }
+    return both;
+  }
+
+  bool has_sharing_layers(int64_t layer) const {
+    return std::ranges::any_of(stack_.layers, [&](const Layer& other) {
+      return std::ranges::any_of(other.branches, [&](const Branch& branch) {
+        const auto* attention = std::get_if<AttentionBlock>(&branch.block);
+        return attention != nullptr && attention->keys_of_layer == layer;
+      });
+    });
+  }
+
+  // Says of a tensor that later layers read that it belongs to no layer, as a residual stream does
+  // that leaves one: layers that are computed again keep it.
+  void leave_layer(TensorId id) {
+    builder_.tensor(builder_.program().owner(id)).layer = -1;
+    builder_.tensor(id).layer = -1;
+  }
+
   TensorId key_bounds_of(const AttentionBlock& attention) const {
     if (const GroupInputs* group = group_of(attention)) return group->key_bounds;
     return is_encoder() || attention.reads_encoder ? encoder_bounds_ : query_bounds_;
@@ -319,8 +366,7 @@ class Forward : ForwardBuilder {
     const TensorId o = activation("attention", columns(heads[0]));
     const TensorId lse =
         builder_.activation(local_name("lse"), {attention.heads, tokens()}, DType::f32);
-    const Cached keys = cached(heads[1], attention, "key");
-    const Cached values = cached(heads[2], attention, "value");
+    const auto [keys, values] = keys_and_values(heads, attention);
     std::vector<TensorId> reads{heads[0], keys.rows, values.rows,
                                 is_encoder() ? encoder_bounds_ : query_bounds_,
                                 key_bounds_of(attention)};
@@ -355,12 +401,16 @@ class Forward : ForwardBuilder {
 
   TensorId output_of(const GatedDeltaBlock& delta, TensorId x) { return gated_delta(x, delta); }
   TensorId output_of(const GatedMlp& gated, TensorId x) { return mlp(x, gated); }
+  TensorId output_of(const LayerInputBlock& input, TensorId x) {
+    return with_layer_input(x, input);
+  }
   TensorId output_of(const Mlp& plain, TensorId x) { return mlp(x, plain); }
   TensorId output_of(const ExpertsBlock& mixture, TensorId x) { return experts(x, mixture); }
 
   static std::string name_of(const Block& block) {
     const bool mixes_tokens = std::holds_alternative<AttentionBlock>(block) ||
                               std::holds_alternative<GatedDeltaBlock>(block);
+    if (std::holds_alternative<LayerInputBlock>(block)) return "input";
     return mixes_tokens ? "attention" : "mlp";
   }
 
@@ -394,19 +444,27 @@ class Forward : ForwardBuilder {
           std::visit([&](const auto& block) { return output_of(block, normed); }, branch.block);
       const TensorId output =
           scaled(norm_if(branch.norm_after, result, name + "_output_norm"), branch.scale, name);
-      const TensorId sum = i + 1 == layer.branches.size() ? residual_stream(layer_ + 1)
-                                                          : activation("middle", hidden_size());
+      const bool is_last = i + 1 == layer.branches.size();
+      const std::string between = i == 0 || !branch_prefix_.empty() ? "middle" : name + "_sum";
+      const TensorId sum =
+          is_last && layer.factor.empty()
+              ? residual_stream(layer_ + 1)
+              : activation(is_last ? std::string("unscaled") : between, hidden_size());
       builder_.emit(Add{}, {stream, output}, {sum});
       stream = sum;
     }
     branch_prefix_.clear();
-    return stream;
+    if (layer.factor.empty()) return stream;
+    const TensorId leaving = residual_stream(layer_ + 1);
+    builder_.emit(ScaleColumns{}, {stream, weight(layer.factor)}, {leaving});
+    return leaving;
   }
 
   TensorId encoder_tokens_ = kNone, encoder_bounds_ = kNone;
   TensorId encoder_positions_ = kNone, encoded_ = kNone;
   TensorId tokens_ = kNone, positions_ = kNone;
   std::vector<GroupInputs> groups_;
+  std::map<int64_t, CachedHeads> shared_heads_;  // by layer, those that later layers read
 };
 
 }  // namespace

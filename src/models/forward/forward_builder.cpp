@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "models/config/rope.h"
 #include "models/forward/prompt_names.h"
 #include "models/weights.h"
 #include "program/ir/tensor_names.h"
@@ -120,7 +121,24 @@ TensorId ForwardBuilder::norm_if(const std::optional<Norm>& given, TensorId x,
   return given ? norm(x, *given, name) : x;
 }
 
+float ForwardBuilder::in_compute_type(float value) const {
+  if (options_.compute == DType::bf16) return base::to_float(base::to_bfloat16(value));
+  if (options_.compute == DType::f16) return base::to_float(base::to_float16(value));
+  return value;
+}
+
+TensorId ForwardBuilder::ones(int64_t width) {
+  const auto [found, is_new] = weights_.emplace(ones_name(width), kNone);
+  if (is_new)
+    found->second =
+        declare(found->first, {width}, options_.compute == DType::f64 ? DType::f64 : DType::f32,
+                Role::scalar, Lifetime::run);
+  return found->second;
+}
+
 void ForwardBuilder::emit_norm(TensorId x, const Norm& by, TensorId y) {
+  if (by.form == NormForm::rms_without_weight)
+    return builder_.emit(RmsNorm{by.epsilon}, {x, ones(by.width)}, {y});
   std::vector<TensorId> reads{x, weight(weight_name(by.module))};
   if (by.form == NormForm::layer) {
     if (by.bias) reads.push_back(weight(bias_name(by.module)));

@@ -32,6 +32,8 @@ class ForwardBuilder {
   TensorId batch_named(std::string_view name, const program::Shape& shape);
   void declare_weights();
 
+  // A constant of the network, rounded to the compute type, as transformers does.
+  float in_compute_type(float value) const;
   // The tokens of the current stream.
   int64_t tokens() const { return options_.tokens[stream_]; }
   int64_t layers() const { return stack_.layer_count(); }
@@ -71,6 +73,8 @@ class ForwardBuilder {
   TensorId norm(TensorId x, const Norm& by, std::string_view name);
   TensorId norm_if(const std::optional<Norm>& given, TensorId x, std::string_view name);
   void emit_norm(TensorId x, const Norm& by, TensorId y);
+  // A tensor of ones, where a norm has no weight.
+  TensorId ones(int64_t width);
 
   // x (rows, in) -> y (rows, out)
   TensorId linear(TensorId x, const Linear& by, std::string_view name);
@@ -124,6 +128,12 @@ class ForwardBuilder {
   // x (tokens, hidden) -> y (tokens, hidden). With a cache, sequences go on with their states.
   TensorId gated_delta(TensorId x, const GatedDeltaBlock& by);
 
+  // Makes what the stack's layers read besides the residual stream, if they do, from the ids of the
+  // tokens and their rows of the embedding.
+  void make_layer_inputs(TensorId ids, TensorId embedded);
+  // x (tokens, hidden) -> y (tokens, hidden)
+  TensorId with_layer_input(TensorId x, const LayerInputBlock& by);
+
   // x (tokens, hidden) -> y (tokens, hidden)
   TensorId mlp(TensorId x, const GatedMlp& by);
   TensorId mlp(TensorId x, const Mlp& by);
@@ -166,8 +176,9 @@ class ForwardBuilder {
   TensorId query_table_ = program::kNone;
   TensorId apply(TensorId x, const Linear& by, std::array<TensorId, 2> weight_and_bias,
                  std::string_view name);
-  std::vector<TensorId> balanced_;  // counts and sums for each layer with experts
-  int64_t balanced_choices_ = 0;    // experts per token in each of them
+  TensorId layer_inputs_ = program::kNone;  // (tokens, layers * width)
+  std::vector<TensorId> balanced_;          // counts and sums for each layer with experts
+  int64_t balanced_choices_ = 0;            // experts per token in each of them
   // The bounds with which prompts are attended to: all tokens as queries, and a prompt's vectors as
   // keys.
   TensorId prompt_query_bounds_ = program::kNone, prompt_key_bounds_ = program::kNone;

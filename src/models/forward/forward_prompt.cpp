@@ -21,9 +21,10 @@ using program::TensorId;
 ForwardBuilder::KeysAndValues ForwardBuilder::project_prompt(TensorId vectors,
                                                              const AttentionBlock& by) {
   const Projections& projections = by.query_key_value;
-  if (!projections.is_fused())
-    return {linear(vectors, projections.parts[1], "prompt.k"),
-            linear(vectors, projections.parts[2], "prompt.v")};
+  if (!projections.is_fused()) {
+    const TensorId keys = linear(vectors, projections.parts[1], "prompt.k");
+    return {keys, by.keys_as_values ? keys : linear(vectors, projections.parts[2], "prompt.v")};
+  }
   const TensorId all = linear(vectors, projections.whole(), "prompt.qkv");
   const bool is_one_group = projections.order == RowOrder::by_group && by.kv_heads == 1;
   if (projections.order == RowOrder::by_part || is_one_group) {

@@ -261,6 +261,10 @@ class GgufTensorList {
     SNUG_CHECK(false, "{} in an architecture of llama.cpp", block.convolution);
   }
 
+  void mlp(const LayerInputBlock& block) {
+    SNUG_CHECK(false, "{} in an architecture of llama.cpp", block.gate.module);
+  }
+
   void layers() {
     for (int64_t index = 0; index < stack_.layer_count(); ++index) {
       const int64_t first = stack_.encoder_layers();

@@ -51,6 +51,12 @@ class Recompute {
     return input_.tensor(id).layer != producer.layer;
   }
 
+  // Whether a layer's operation writes it for other layers, which then need not compute this layer
+  // again.
+  bool leaves_layer(TensorId id, const Operation& producer) const {
+    return producer.layer >= 0 && is_layer_input(id, producer);
+  }
+
   void find_producers() {
     for (size_t i = 0; i < input_.operations.size(); ++i) {
       const Operation& operation = input_.operations[i];
@@ -73,7 +79,9 @@ class Recompute {
       const bool attention = mode == RecomputeMode::attention &&
                              traits_of(operation).recomputing == Recomputing::attention;
       for (const TensorId id : operation.writes)
-        if (attention || traits_of(operation).is_cheap() || rotates_dropped(operation)) drop(id);
+        if (!leaves_layer(id, operation) &&
+            (attention || traits_of(operation).is_cheap() || rotates_dropped(operation)))
+          drop(id);
       for (const TensorId id : operation.reads) {
         if (attention) drop_with_norm(id);
         if (mode == RecomputeMode::gate_up &&
@@ -113,11 +121,12 @@ class Recompute {
     return input != kNone && dropped_[owner_index(input)];
   }
 
-  // Drops an input of attention, and also the input of the norm or rotation that produced it.
+  // Drops an input of attention, and also the input of the norm or rotation that produced it. What
+  // belongs to no layer is read by several, and stays.
   void drop_with_norm(TensorId id) {
-    drop(id);
     const int32_t producer = producer_[owner_index(id)];
-    if (producer < 0) return;
+    if (producer < 0 || input_.tensor(input_.owner(id)).layer < 0) return;
+    drop(id);
     const TensorId input = passed_on(input_.operations[index(producer)]);
     if (input != kNone) drop_with_norm(input);
   }

@@ -79,7 +79,9 @@ int64_t token_bytes(const models::Stack& stack, const models::KeyGroup& group,
   for (const models::Layer& layer : stack.layers)
     for (const models::Branch& branch : layer.branches) {
       const auto* attention = std::get_if<models::AttentionBlock>(&branch.block);
-      if (attention == nullptr || models::key_group(*attention) != group) continue;
+      if (attention == nullptr || attention->keys_of_layer ||
+          models::key_group(*attention) != group)
+        continue;
       const int64_t head = shape.quantized_cache
                                ? attention->head_dim + base::size_of(base::DType::f32)
                                : attention->head_dim * base::size_of(compute);

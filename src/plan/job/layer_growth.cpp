@@ -159,11 +159,10 @@ JobSize size_by_layers(const TrainingSpec& spec, const program::Target& target, 
   // the same number.
   const int64_t layers = spec.model.num_layers - spec.model.encoder_layers;
   const bool grows_alike = !spec.model.has_encoder() || spec.model.encoder_layers == layers;
-  // Not extrapolated: where some weights are frozen, only some layers have adapters, only some have
-  // a state or only some have experts, layers differ; and memory for copies stops growing after
-  // some layers.
+  // Not extrapolated: where some weights are frozen, only some layers have adapters, or layers are
+  // unlike each other; and memory for copies stops growing after some layers.
   if (layers <= kFewLayers + 1 || !grows_alike || !spec.frozen.empty() || names_layers(spec) ||
-      !spec.model.recurrent_layers.empty() || alternates(spec.model) ||
+      spec.model.has_unlike_layers() || alternates(spec.model) ||
       (spec.streaming.window_bytes > 0 && !window_is_small))
     return size_of(sample_of(spec, by));
   const Sample few = sample_with(spec, kFewLayers, by);

@@ -25,16 +25,16 @@ namespace {
 using namespace program;  // NOLINT: plans of programs speak their words throughout
 
 // Which of longrope's two sets of frequencies the programs read was decided when they were made.
-void put_frequencies(const models::ModelConfig& model, const RunTensors& tensors,
-                     StorageProgram& program) {
+void put_computed(const models::ModelConfig& model, const RunTensors& tensors,
+                  StorageProgram& program) {
   bool found = false;
-  const auto tables = models::frequency_tensors(model);
+  const auto tables = models::computed_tensors(model);
   for (size_t i = 0; i < tables.size(); ++i) {
     if (!tensors.has(tables[i].name)) continue;
     program.emit(Put{.table = static_cast<int64_t>(i)}, tensors.at(tables[i].name));
     found = true;
   }
-  SNUG_CHECK(found || tables.empty(), "no program reads rotary frequencies");
+  SNUG_CHECK(found || tables.empty(), "no program reads what is computed from config.json");
 }
 
 // Writes each bounds tensor that no batch changes, with the number of rows that its reader has.
@@ -73,7 +73,7 @@ class LoadPlanner {
         load_.read(tensors_.original_of(weight.name), origin_.model.width_in_files(weight.name));
     }
     gather_scales();
-    put_frequencies(origin_.model, tensors_, load_);
+    put_computed(origin_.model, tensors_, load_);
     put_bounds(job_, load_);
     if (origin_.loss_scale) put_loss_scale(*origin_.loss_scale);
     return load_.take();
@@ -250,7 +250,7 @@ Program restore(const Job& job, const models::ModelConfig& model, const RunTenso
     for (const Tensor& trainable : job.trainables) put_back(trainable.name);
   else
     for (const models::Weight& weight : models::weights_of(model)) put_back(weight.name);
-  put_frequencies(model, tensors, restore);
+  put_computed(model, tensors, restore);
   put_bounds(job, restore);
   return restore.take();
 }

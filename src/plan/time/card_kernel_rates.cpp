@@ -112,6 +112,12 @@ double own_columns(double head_dim) {
 constexpr double kClock = 1.75 / 1.98;
 constexpr double kStarted = 0.47;
 
+// Heads wider than this have tiles of 16 rows, so that half of a warp's lanes compute scores that
+// nobody uses. Counted by instructions, of 5 that make scores one is of use then (of 9 four), and
+// of 50 that apply them 32 (of 44 as well): together half as many.
+constexpr double kWidestOfWholeWarps = 256;
+constexpr double kShareOfHalfWarps = 0.5;
+
 double own_attention_flops_per_second(const program::AttentionRate& attention,
                                       const Roofline& roofline) {
   if (attention.head_dim <= kWideHeads)
@@ -156,7 +162,8 @@ double Rates::attention_flops_per_second(const RateKey& key) const {
   // Off the tensor cores it is taken to reach the shares that an H100 reached on them, of the f32
   // peak, of which an instruction does two operations.
   const double f32_peak = 2 * roofline_.instructions_per_second / (kStarted * kClock);
-  return f32_peak * (is_gradient ? kGradientShare : kForwardShare);
+  return f32_peak * (is_gradient ? kGradientShare : kForwardShare) *
+         (attention.head_dim > kWidestOfWholeWarps ? kShareOfHalfWarps : 1.0);
 }
 
 }  // namespace snug::plan

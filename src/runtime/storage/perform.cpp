@@ -370,8 +370,8 @@ void Performance::operator()(const program::EncodeScales& encode) {
 // built.
 void Performance::operator()(const program::Put& put) {
   flush();
-  const auto tables = models::frequency_tensors(*sources_.model);
-  const models::FrequencyTensor& given = tables.at(static_cast<size_t>(put.table));
+  const auto tables = models::computed_tensors(*sources_.model);
+  const models::ComputedTensor& given = tables.at(static_cast<size_t>(put.table));
   const Buffer& values = buffer(program::Put::kTensor);
   SNUG_CHECK_EQ(values.elements(), static_cast<int64_t>(given.values.size()));
   executor_.backend().copy(values.data, given.values.data(), values.bytes());

@@ -83,7 +83,9 @@ int64_t blocks_of_split(const SplitShape& shape) {
 }
 
 int64_t attention_splits(const SplitShape& shape, const Card& card) {
-  if (shape.q_tokens > shape.segments || shape.k_tokens <= shape.q_tokens) return 0;
+  if (shape.q_tokens > shape.segments || shape.k_tokens <= shape.q_tokens ||
+      shape.head_dim > kSplitMaxHeadDim)
+    return 0;
   const int64_t wanted = ceil_div(kBlocksPerMultiprocessor * card.multiprocessors,
                                   std::max<int64_t>(1, blocks_of_split(shape)));
   const int64_t keys = ceil_div(shape.k_tokens, std::max<int64_t>(1, shape.q_tokens));

@@ -181,8 +181,7 @@ inline constexpr int64_t kMaxSegments = 1024;
 // rounded up so that every table begins at a multiple of 16 bytes, as its descriptor says.
 constexpr int64_t segment_table_entries(int64_t segments) { return (segments + 2) / 2 * 2; }
 
-inline constexpr int32_t kMaxHeadDim = 256;
-inline constexpr int kTileRows = kLanes;  // rows of the other side in a tile: one per lane
+inline constexpr int32_t kMaxHeadDim = 512;
 
 // The columns of a head that one lane keeps: a power of two.
 constexpr int32_t lane_columns(int64_t head_dim) {
@@ -191,11 +190,12 @@ constexpr int32_t lane_columns(int64_t head_dim) {
   return columns;
 }
 
-// The rows of its own side that a warp keeps, and those of a block of four warps. The widest heads
-// get half as many, so that the gradient for 256 columns fits in 99 KiB, the shared memory of a
-// block on most GPUs.
+// The rows of its own side that a warp keeps, those of a block of four warps, and the rows of the
+// other side in a tile, of which a lane has one. Wide heads get fewer, so that the gradient fits in
+// 99 KiB, the shared memory of a block on most GPUs; above 256 columns half of the lanes have none.
 inline constexpr int kTileWarps = 4;
-constexpr int warp_rows(int columns) { return columns > 4 ? 4 : 8; }
+constexpr int warp_rows(int columns) { return columns > 8 ? 2 : columns > 4 ? 4 : 8; }
+constexpr int tile_rows(int columns) { return columns > 8 ? kLanes / 2 : kLanes; }
 constexpr int own_rows(int columns) { return kTileWarps * warp_rows(columns); }
 
 // Floats from one row of a tile to the next: one more than the columns, so that lanes that read one
@@ -206,7 +206,7 @@ constexpr int tile_floats(int rows, int columns) { return rows * tile_stride(col
 // and the weights of its rows for such a tile.
 constexpr int32_t tiles_bytes(int own_tiles, int columns) {
   const int own = own_tiles * tile_floats(own_rows(columns), columns);
-  return (own + 2 * tile_floats(kTileRows, columns) + own_rows(columns) * kLanes) *
+  return (own + 2 * tile_floats(tile_rows(columns), columns) + own_rows(columns) * kLanes) *
          int32_t{sizeof(float)};
 }
 
@@ -219,7 +219,7 @@ inline constexpr int kBlockRows = 64;
 inline constexpr int kMatrixKeys = 64;
 // With pages, the numbers of a segment's keys, of which it has so many at most: whole tiles.
 constexpr int64_t key_places(int64_t most_keys) {
-  static_assert(kMatrixKeys % kTileRows == 0);
+  static_assert(kMatrixKeys % kLanes == 0);
   return ceil_div(most_keys, kMatrixKeys) * kMatrixKeys;
 }
 // The columns to which a head is padded there: whole lines of 64, which are 128 bytes.

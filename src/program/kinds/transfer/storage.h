@@ -114,8 +114,8 @@ struct EncodeScales {
   static constexpr Traits kTraits{.performer = Performer::runtime};
 };
 
-// writes: tensor f32, what the host computes from config.json: rotary frequencies. A model may have
-// several tables of them (models::frequency_tensors); `table` is the index of the one meant.
+// writes: tensor f32, what the host computes from config.json: rotary frequencies and ones. A model
+// may have several such tables (models::computed_tensors); `table` is the index of the one meant.
 struct Put {
   int64_t table = 0;
   bool operator==(const Put&) const = default;

@@ -58,6 +58,7 @@ template <int kColumns, bool kAdjusts, bool kBiased>
 __device__ void attend(const AttentionRun& run) {
   constexpr int kRows = own_rows(kColumns);
   constexpr int kWarpRows = warp_rows(kColumns);
+  constexpr int kTileRows = tile_rows(kColumns);
   const AttentionForm& form = run.shape.form;
   const int64_t first = int64_t{blockIdx.x} * kRows;
   const int64_t head = blockIdx.y;
@@ -84,7 +85,7 @@ __device__ void attend(const AttentionRun& run) {
   }
   const int64_t first_key = run.rows == nullptr ? all.begin : all.begin / kTileRows * kTileRows;
   for (int64_t key = first_key; key < all.end; key += kTileRows) {
-    if (!any_meets(mine, key)) continue;
+    if (!any_meets<kColumns>(mine, key)) continue;
     __syncthreads();
     load_tile<kTileRows, kColumns>(k_tile, {run.k, key, run.shape.k_tokens, run.queries, kv_column,
                                             form.head_dim, run.rows, k_scales});
@@ -98,7 +99,7 @@ __device__ void attend(const AttentionRun& run) {
       const TokenRange keys{__shfl_sync(kWholeWarp, mine.begin, row),
                             __shfl_sync(kWholeWarp, mine.end, row)};
       const int64_t lane_key = key + lane_of_thread();
-      const bool visible = is_in(keys, lane_key);
+      const bool visible = has_row_of_lane<kColumns>(keys, key);
       float score = 0.0F;
       if constexpr (kAdjusts) {
         const int32_t diagonal = __shfl_sync(kWholeWarp, my_diagonal, row);

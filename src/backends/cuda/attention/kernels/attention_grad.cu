@@ -54,13 +54,14 @@ __device__ AdjustedScore score_of(const ScoreAdjustment<kBiased>& adjustment, fl
     return {product * scale, 1.0F};
 }
 
-// The block's own rows are queries or keys; a tile of the other side has as many rows as a warp has
-// lanes. `weights` has a number for each pair of rows.
+// The block's own rows are queries or keys; a tile of the other side has tile_rows(kColumns) rows.
+// `weights` has a number for each pair of rows.
 template <int kColumns, bool kOwnsQueries>
 struct Tiles {
   static constexpr int kOwn = own_rows(kColumns);
-  static constexpr int kQueries = kOwnsQueries ? kOwn : kTileRows;
-  static constexpr int kKeys = kOwnsQueries ? kTileRows : kOwn;
+  static constexpr int kOther = tile_rows(kColumns);
+  static constexpr int kQueries = kOwnsQueries ? kOwn : kOther;
+  static constexpr int kKeys = kOwnsQueries ? kOther : kOwn;
   float *q, *d_o, *k, *v, *weights, *end;
 
   __device__ Tiles() {
@@ -115,8 +116,8 @@ __device__ void walk_keys(const AttentionGradRun& run) {
   BiasSums<kSumsBias> bias_sums(tiles.end, form.biases);
   float dq[kWarpRows][kColumns];
   clear(dq);
-  for (int64_t key = all.begin; key < all.end; key += kTileRows) {
-    if (!any_meets(mine, key)) continue;
+  for (int64_t key = all.begin; key < all.end; key += tile_rows(kColumns)) {
+    if (!any_meets<kColumns>(mine, key)) continue;
     __syncthreads();
     tiles.load_keys(run, key, kv_head);
     __syncthreads();
@@ -131,7 +132,7 @@ __device__ void walk_keys(const AttentionGradRun& run) {
       const int32_t diagonal = kAdjusts ? __shfl_sync(kWholeWarp, my_diagonal, row) : 0;
       const int64_t lane_key = key + lane_of_thread();
       const Weights weights = weights_of(
-          is_in(keys, lane_key),
+          has_row_of_lane<kColumns>(keys, key),
           score_of<kAdjusts, kBiased>(adjustment, form.scale, scores[r], lane_key - diagonal),
           d_probabilities[r], value_at(run.lse, run.shape, head, first + row),
           value_at(run.delta, run.shape, head, first + row));
@@ -168,7 +169,7 @@ __device__ void add_queries(const AttentionGradRun& run, const Tiles<kColumns, f
   constexpr int kWarpRows = warp_rows(kColumns);
   const AttentionForm& form = run.shape.form;
   const int64_t query = first + lane_of_thread();
-  const TokenRange keys = range_of_lane<kTileRows>(run.keys, first, run.shape.q_tokens);
+  const TokenRange keys = range_of_lane<tile_rows(kColumns)>(run.keys, first, run.shape.q_tokens);
   const float lse = value_at(run.lse, run.shape, head, query);
   const float delta = value_at(run.delta, run.shape, head, query);
   const int32_t diagonal = diagonal_of<kBiased>(run.shape, query, keys);
@@ -211,8 +212,8 @@ __device__ void walk_queries(const AttentionGradRun& run) {
   clear(dk);
   clear(dv);
   for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head)
-    for (int64_t query = all.begin; query < all.end; query += kTileRows) {
-      if (!any_meets(mine, query)) continue;
+    for (int64_t query = all.begin; query < all.end; query += tile_rows(kColumns)) {
+      if (!any_meets<kColumns>(mine, query)) continue;
       __syncthreads();
       tiles.load_queries(run, query, head);
       __syncthreads();

@@ -1,7 +1,7 @@
-// A tile of attention: the block's own rows of one head with 32 rows of another tensor, computed by
-// four warps. Each warp has warp_rows(kColumns) of the block's rows; a lane stands for a row of the
-// other side while scores are computed, and for kColumns columns of the head while they are
-// applied. Everything is fp32.
+// A tile of attention: the block's own rows of one head with tile_rows(kColumns) of another tensor,
+// computed by four warps. Each warp has warp_rows(kColumns) of the block's rows; a lane stands for
+// a row of the other side while scores are computed, and for kColumns columns of the head while
+// they are applied. Everything is fp32.
 #pragma once
 
 #include "backends/cuda/attention/kernels/attention.h"
@@ -59,7 +59,8 @@ template <int kColumns>
 __device__ void multiply_rows(const float* rows, const float* lanes, int head_dim,
                               float (&products)[warp_rows(kColumns)]) {
   const float* row = rows + first_row_of_warp<kColumns>() * tile_stride(kColumns);
-  const float* lane = lanes + lane_of_thread() * tile_stride(kColumns);
+  // A lane without a row computes what another one does, and nobody uses it.
+  const float* lane = lanes + lane_of_thread() % tile_rows(kColumns) * tile_stride(kColumns);
   for (int r = 0; r < warp_rows(kColumns); ++r) products[r] = 0.0F;
   for (int d = 0; d < head_dim; ++d) {
     const float value = lane[d];
@@ -68,12 +69,12 @@ __device__ void multiply_rows(const float* rows, const float* lanes, int head_di
   }
 }
 
-// sums[r][c] += weights[r][i] * values[i][c] over the 32 rows i of a tile.
+// sums[r][c] += weights[r][i] * values[i][c] over the rows i of a tile.
 template <int kColumns>
 __device__ void add_weighted_rows(const float* weights, const float* values,
                                   float (&sums)[warp_rows(kColumns)][kColumns]) {
   const float* row = weights + first_row_of_warp<kColumns>() * kLanes;
-  for (int i = 0; i < kTileRows; ++i) {
+  for (int i = 0; i < tile_rows(kColumns); ++i) {
     float value[kColumns];
     for (int c = 0; c < kColumns; ++c)
       value[c] = values[i * tile_stride(kColumns) + c * kLanes + lane_of_thread()];
@@ -124,8 +125,16 @@ __device__ inline TokenRange union_of_lanes(const TokenRange& mine) {
 }
 
 // Whether any lane's range overlaps the tile of tokens that starts at `first`.
-__device__ inline bool any_meets(const TokenRange& mine, int64_t first) {
-  return __ballot_sync(kWholeWarp, mine.begin < first + kTileRows && mine.end > first) != 0;
+template <int kColumns>
+__device__ bool any_meets(const TokenRange& mine, int64_t first) {
+  const int64_t end = first + tile_rows(kColumns);
+  return __ballot_sync(kWholeWarp, mine.begin < end && mine.end > first) != 0;
+}
+
+// Whether the range has the lane's row of the tile that starts at `first`.
+template <int kColumns>
+__device__ bool has_row_of_lane(const TokenRange& range, int64_t first) {
+  return lane_of_thread() < tile_rows(kColumns) && is_in(range, first + lane_of_thread());
 }
 
 // Calls Kernel<columns>{}(...) with lane_columns(head_dim) as a template argument.
@@ -138,8 +147,10 @@ void with_lane_columns(int64_t head_dim, const Arguments&... arguments) {
       return Kernel<2>::launch(arguments...);
     case 4:
       return Kernel<4>::launch(arguments...);
-    default:
+    case 8:
       return Kernel<8>::launch(arguments...);
+    default:
+      return Kernel<16>::launch(arguments...);
   }
 }
 

@@ -12,6 +12,8 @@ namespace snug::backends::cuda {
 inline constexpr int kSplitWarps = 4;     // the warps in a block
 inline constexpr int kSplitKeys = 4;      // keys that a lane reads at once
 inline constexpr int kSplitMaxHeads = 8;  // the most heads of a group in a block
+// The widest heads: a warp's lanes share a key.
+inline constexpr int64_t kSplitMaxHeadDim = kLanes * kVectorElements;
 
 // The number of lanes that share a key, with kVectorElements columns each: a power of two.
 constexpr int32_t lanes_of_key(int64_t head_dim) {
