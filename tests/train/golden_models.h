@@ -50,6 +50,7 @@ inline constexpr std::array kGoldenModels{"basic",
                                           "olmoe",
                                           "granitemoe",
                                           "glm4_moe",
-                                          "qwen3_5"};
+                                          "qwen3_5",
+                                          "granite_hybrid"};
 
 }  // namespace snug::test

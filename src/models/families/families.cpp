@@ -13,11 +13,12 @@ namespace snug::models {
 namespace {
 
 constexpr std::array kFamilies{
-    &kLlama,    &kMistral,    &kQwen2,   &kQwen3,      &kPhi3,    &kOlmo2,   &kGemma,   &kGemma2,
-    &kGemma3,   &kStablelm,   &kPhi,     &kGptNeox,    &kGpt2,    &kBloom,   &kFalcon,  &kMixtral,
-    &kQwen3Moe, &kGptOss,     &kT5,      &kMt5,        &kCodeT5p, &kCohere2, &kErnie45, &kExaone4,
-    &kGlm4,     &kGranite,    &kHunyuan, &kMinistral3, &kOlmo3,   &kSeedOss, &kSmolLm3, &kQwen2Moe,
-    &kOlmoe,    &kGraniteMoe, &kGlm4Moe, &kQwen35};
+    &kLlama,   &kMistral,      &kQwen2,    &kQwen3,    &kPhi3,    &kOlmo2,      &kGemma,
+    &kGemma2,  &kGemma3,       &kStablelm, &kPhi,      &kGptNeox, &kGpt2,       &kBloom,
+    &kFalcon,  &kMixtral,      &kQwen3Moe, &kGptOss,   &kT5,      &kMt5,        &kCodeT5p,
+    &kCohere2, &kErnie45,      &kExaone4,  &kGlm4,     &kGranite, &kHunyuan,    &kMinistral3,
+    &kOlmo3,   &kSeedOss,      &kSmolLm3,  &kQwen2Moe, &kOlmoe,   &kGraniteMoe, &kGlm4Moe,
+    &kQwen35,  &kGraniteHybrid};
 
 const Family& family_of(const ModelConfig& config) {
   const Family* family = find_family(config.model_type);

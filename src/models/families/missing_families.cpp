@@ -21,6 +21,8 @@ constexpr std::array kMissing{
     MissingFamily{"afmoe", "Trinity",
                   "gates on attention from a projection of their own, in a mixture of experts with "
                   "four norms in each layer"},
+    MissingFamily{"apertus", "Apertus 8B and 70B",
+                  "an activation with two learned numbers (xIELU), in mlps without a gate"},
     MissingFamily{"aquila", "Aquila, Aquila2", kOwnNames},
     MissingFamily{"arcee", "AFM 4.5B", "mlps without a gate, of squared relu"},
     MissingFamily{"baichuan", "Baichuan, Baichuan 2",
@@ -60,9 +62,6 @@ constexpr std::array kMissing{
                   "learned positions with one key head for all queries"},
     MissingFamily{"gptj", "GPT-J 6B",
                   "phi's parallel blocks with a rotation in neighbouring pairs"},
-    MissingFamily{"granitemoehybrid", "Granite 4.0",
-                  "layers of Mamba in the H models, and in all of them mlps named shared_mlp; "
-                  "Granite 4.1 and 3 are of the type granite, which loads"},
     MissingFamily{"granitemoeshared", "Granite MoE with shared experts",
                   "shared experts in granitemoe's mixture"},
     MissingFamily{"hunyuan_v1_moe", "Hunyuan A13B",
