@@ -485,6 +485,15 @@ MODELS = {
              tie_word_embeddings=True),
         "gemma4_text",
     ),
+    "granite_hybrid": Spec(
+        "granite's factors, with gate and up of the mlp in one tensor (Granite 4.0 without Mamba)",
+        815,
+        dict(vocab_size=13, hidden_size=6, shared_intermediate_size=5, num_hidden_layers=1, num_attention_heads=3,
+             num_key_value_heads=1, rms_norm_eps=1e-5, rope_parameters=DEFAULT_ROPE, embedding_multiplier=3.0,
+             residual_multiplier=0.7, attention_multiplier=0.3, logits_scaling=1.7, num_local_experts=0, mamba_n_heads=6, time_step_limit=None,
+             position_embedding_type="rope", layer_types=["full_attention"], pad_token_id=None, tie_word_embeddings=True),
+        "granitemoehybrid",
+    ),
 }
 
 

@@ -97,6 +97,12 @@ constexpr Family kFamilies[]{
      "model.layers.0.linear_attn.A_log",
      "down_proj gate_proj in_proj_a in_proj_b in_proj_qkv in_proj_z k_proj o_proj out_proj q_proj "
      "up_proj v_proj"},
+    {"granite_hybrid",
+     R"({"model_type": "granitemoehybrid", "shared_intermediate_size": 40, "num_local_experts": 0,
+         "layer_types": ["attention", "attention"], "position_embedding_type": "rope",
+         "tie_word_embeddings": true})",
+     "model.layers.1.shared_mlp.input_linear.weight",
+     "input_linear k_proj o_proj output_linear q_proj v_proj"},
     {"gpt_oss", R"({"model_type": "gpt_oss", "head_dim": 12, "num_local_experts": 5,
                     "num_experts_per_tok": 2, "sliding_window": 20})",
      "model.layers.1.mlp.experts.gate_up_proj_bias", "k_proj o_proj q_proj v_proj"},
@@ -156,7 +162,8 @@ TEST_P(Families, TrainSaveAdaptResumeAndGenerate) {
   const std::string file = "adapter/adapter_model.safetensors";
   EXPECT_EQ(adapted_modules(folder_ / "tuned" / file), GetParam().target_modules);
   // To PEFT all-linear means experts too, which Snug does not adapt: there names are written.
-  const bool has_experts = std::string_view(GetParam().fields).find("experts") != std::string::npos;
+  const bool has_experts =
+      std::string_view(GetParam().fields).find("experts_per_tok") != std::string::npos;
   const json config = json::parse(contents_of(folder_ / "tuned/adapter/adapter_config.json"));
   EXPECT_EQ(config["target_modules"].is_string(), !has_experts) << config["target_modules"];
 

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/temporary_folder.h"
 #include "convert/gguf_file_changes.h"
+#include "formats/folder/safetensors_writer.h"
 #include "formats/folder/tensor_index.h"
 #include "models/config/rope.h"
 #include "models/families/families.h"
@@ -153,25 +154,25 @@ TEST_P(GgufImport, HasTheSettingsOfTheFolder) {
 INSTANTIATE_TEST_SUITE_P(OfTheConverter, GgufImport, ::testing::ValuesIn(kConverted),
                          [](const auto& instance) { return instance.param.name; });
 
-// The model's file in fp32 by the table that exports use, too.
-fs::path write_gguf(const std::string& name, models::ModelConfig config, const fs::path& path) {
+// The model's file in fp32 by the table that exports use, too, with the weights in `weights`.
+fs::path write_gguf(const fs::path& weights, models::ModelConfig config, const fs::path& path) {
   if (config.relative_distance != 0) config.relative_distance = 128;  // the one that files have
-  const models::GgufModel model =
-      models::gguf_model(config, base::read_json_file(folder_of(name) / "config.json"));
+  const models::GgufModel model = models::gguf_model(config, models::describe(config));
   formats::Metadata metadata = model.hyper_parameters;
   metadata.set("general.architecture", model.architecture);
   std::vector<formats::GgufTensorSpec> specs;
   for (const models::GgufTensor& tensor : model.tensors)
     specs.push_back({tensor.name, tensor.shape, GgmlType::f32});
   formats::GgufWriter writer(path, metadata, specs);
-  const formats::TensorIndex golden(folder_of(name));
+  const formats::TensorIndex golden(weights);
   for (const models::GgufTensor& tensor : model.tensors) {
     std::vector<float> all = tensor.values;
     for (const models::GgufPart& part : tensor.parts) {
       std::vector<float> values(static_cast<size_t>(part.elements()));
       models::gather_slabs(part, 0, models::slabs_of(part).count,
                            golden_values(golden, part.source), 0, values);
-      for (const float value : values) all.push_back((value + tensor.added) * tensor.factor);
+      for (const float value : values)
+        all.push_back(tensor.is_rate ? -std::exp(value) : (value + tensor.added) * tensor.factor);
     }
     writer.write(std::as_bytes(std::span(all)));
   }
@@ -179,8 +180,8 @@ fs::path write_gguf(const std::string& name, models::ModelConfig config, const f
   return path;
 }
 
-void expect_weights(const GgufWeights& weights, const std::string& name, float tolerance) {
-  const formats::TensorIndex golden(folder_of(name));
+void expect_weights(const GgufWeights& weights, const fs::path& expected_in, float tolerance) {
+  const formats::TensorIndex golden(expected_in);
   for (const SourceTensor& tensor : weights.tensors()) {
     const std::vector<float> expected = golden_values(golden, tensor.name);
     const std::vector<float> values = imported(weights, tensor, 2);
@@ -199,9 +200,10 @@ TEST(GgufWeights, ComeBackFromTheTableOfExports) {
         "phi3_short", "gpt_neox_in_turn", "falcon", "t5", "t5_gated", "mt5"}) {
     if (!fs::exists(folder_of(name) / "config.json")) continue;
     SCOPED_TRACE(name);
-    const GgufWeights weights(write_gguf(name, golden_config(name), folder / (name + ".gguf")));
+    const GgufWeights weights(
+        write_gguf(folder_of(name), golden_config(name), folder / (name + ".gguf")));
     const bool is_exact = name != "gemma" && name != "t5";  // norms plus one, and scaled
-    expect_weights(weights, name, is_exact ? 0.0F : 2e-7F);
+    expect_weights(weights, folder_of(name), is_exact ? 0.0F : 2e-7F);
   }
 }
 
@@ -231,11 +233,54 @@ TEST(GgufWeights, OfNewerFamiliesComeBackWithTheirSettings) {
     json changed = base::read_json_file(folder_of(name) / "config.json");
     changed.update(changes);
     const models::ModelConfig config = models::parse_config(changed.dump(), name);
-    const GgufWeights weights(write_gguf(name, config, folder / (name + ".gguf")));
-    expect_weights(weights, name, 0.0F);
+    const GgufWeights weights(write_gguf(folder_of(name), config, folder / (name + ".gguf")));
+    expect_weights(weights, folder_of(name), 0.0F);
     // The share of a head that is rotated is kept as a number of elements.
     expect_settings(weights, models::describe(config), {"partial_rotary_factor"});
   }
+}
+
+// A folder with the model's weights, each element another number.
+fs::path write_counted(const models::ModelConfig& config, const fs::path& folder) {
+  fs::create_directories(folder);
+  std::vector<formats::TensorSpec> specs;
+  const std::vector<models::Weight> weights = models::file_weights_of(models::stack_of(config));
+  specs.reserve(weights.size());
+  for (const models::Weight& weight : weights) {
+    std::vector<int64_t> shape;
+    for (int axis = 0; axis < weight.shape.rank(); ++axis) shape.push_back(weight.shape[axis]);
+    specs.push_back({weight.name, DType::f32, std::move(shape)});
+  }
+  formats::SafetensorsWriter writer(folder / "model.safetensors", specs);
+  float next = 1.0F;
+  for (const models::Weight& weight : weights) {
+    std::vector<float> values(static_cast<size_t>(weight.shape.elements()));
+    for (float& value : values) value = (next += 1.0F) / 1024.0F;
+    writer.write(weight.name, values.data(), std::ssize(values) * int64_t{sizeof(float)});
+  }
+  writer.finish();
+  return folder;
+}
+
+// States of llama.cpp are square, and those of the golden are not.
+TEST(GgufWeights, OfGatedDeltaNetsComeBack) {
+  const TemporaryFolder folder;
+  json changed = base::read_json_file(folder_of("qwen3_5") / "config.json");
+  changed["linear_value_head_dim"] = changed["linear_key_head_dim"];
+  const models::ModelConfig config = models::parse_config(changed.dump(), "config.json");
+  const fs::path counted = write_counted(config, folder / "counted");
+  const GgufWeights weights(write_gguf(counted, config, folder / "x.gguf"));
+  expect_weights(weights, counted, 2e-7F);
+  expect_settings(weights, models::describe(config), {"partial_rotary_factor"});
+  const GgufFile file(folder / "x.gguf");
+  // The value heads 0 and 1 share key head 0: in the file 0 and 2 come first.
+  std::vector<float> rates(4);
+  file.read_range(*file.find("blk.0.ssm_a"), 0, std::as_writable_bytes(std::span(rates)));
+  const std::vector<float> logarithms =
+      golden_values(formats::TensorIndex(counted), "model.layers.0.linear_attn.A_log");
+  for (const auto& [place, head] : {std::pair{0, 0}, {1, 2}, {2, 1}, {3, 3}})
+    EXPECT_FLOAT_EQ(rates[static_cast<size_t>(place)],
+                    -std::exp(logarithms[static_cast<size_t>(head)]));
 }
 
 std::string refusal_of(const std::string& name,

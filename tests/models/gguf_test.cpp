@@ -171,6 +171,7 @@ TEST(GgufModelOf, RefusesWhatLlamaCppDoesNotRun) {
   EXPECT_TRUE(contains(refusal("olmoe"), "num_key_value_heads in config.json is not"));
   EXPECT_TRUE(contains(refusal("olmoe", {{"norm_topk_prob", true}}), "does not divide"));
   EXPECT_TRUE(contains(refusal("glm4_moe"), "n_group in config.json is 4"));
+  EXPECT_TRUE(contains(refusal("qwen3_5"), "states of llama.cpp's qwen35 are square"));
   EXPECT_TRUE(contains(refusal("ernie4_5"), "use_bias in config.json is true"));
   EXPECT_TRUE(contains(refusal("seed_oss"), "attention_out_bias in config.json is true"));
   EXPECT_TRUE(contains(refusal("seed_oss", {{"attention_out_bias", false}}), "mlp_bias"));

@@ -4,11 +4,15 @@
 
 #include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "models/config/config.h"
 #include "models/config/rope.h"
+#include "models/families/families.h"
+#include "models/families/missing_families.h"
 #include "models/weights.h"
 
 namespace snug::models {
@@ -34,15 +38,34 @@ TEST(Multimodal, ModelsAreNamedWithTheirTextPart) {
         "its text part, \"llama\" in text_config, is: take it out", "docs/multimodal.md"});
   says(R"({"model_type": "internvl_chat", "llm_config": {"model_type": "qwen2"}})",
        {"a multimodal model, which", "\"qwen2\" in llm_config, is: take it out"});
+  says(R"({"model_type": "emu", "text_config": {"model_type": "emu_text"}, "vision_config": {}})",
+       {"\"emu_text\" in text_config, is not built either; snug has"});
   says(
-      R"({"model_type": "qwen2_5_vl", "text_config": {"model_type": "qwen2_5_vl_text"}, "vision_config": {}})",
-      {"\"qwen2_5_vl_text\" in text_config, is not built either; snug has"});
+      R"({"model_type": "llama4", "text_config": {"model_type": "llama4_text"}, "vision_config": {}})",
+      {"its text part, \"llama4_text\" in text_config, which is not built (Llama 4",
+       "It needs attention in chunks"});
   says(
       R"({"model_type": "omni", "thinker_config": {"text_config": {"model_type": "qwen3"}, "audio_config": {}}})",
       {"\"qwen3\" in thinker_config.text_config, is: take it out"});
-  says(R"({"model_type": "qwen2_vl", "vision_config": {}, "hidden_size": 8})",
-       {"\"qwen2_vl\", a multimodal model (with vision_config)", "docs/multimodal.md"});
+  says(R"({"model_type": "git", "vision_config": {}, "hidden_size": 8})",
+       {"\"git\", a multimodal model (with vision_config)", "docs/multimodal.md"});
   says(R"({"model_type": "mamba"})", {"is \"mamba\", which is not built; snug has"});
+  says(R"({"model_type": "lfm2"})",
+       {"'model_type' is \"lfm2\", which is not built (LFM2, LFM2.5). It needs gated short "
+        "convolutions in the place of attention"});
+}
+
+TEST(Multimodal, MissingFamiliesAreInTheDocsAndAreMissing) {
+  const std::string page = base::read_text_file("docs/models.md");
+  std::string_view before;
+  for (const MissingFamily& family : missing_families()) {
+    EXPECT_EQ(find_family(family.model_type), nullptr) << family.model_type;
+    EXPECT_LT(before, family.model_type);
+    before = family.model_type;
+    const std::string row =
+        fmt::format("| {} | {} | {} |\n", family.model_type, family.models, family.needs);
+    EXPECT_NE(page.find(row), std::string::npos) << row;
+  }
 }
 
 // As Google publishes Gemma 3 4B: what its class has as a default is left out.
@@ -147,6 +170,41 @@ TEST(Multimodal, Gemma4IsItsTextPart) {
       "num_key_value_heads": 8, "num_global_key_value_heads": 1, {}}}}})",
                     shared),
                 "gemma-4-12b");
+}
+
+// As Qwen publishes 2.5 VL 3B, with the keys of the text part next to those of the whole, and as
+// transformers 5 writes it.
+TEST(Multimodal, RenamedTextPartsAreTheirFamilies) {
+  const std::string shape = R"("hidden_size": 2048, "intermediate_size": 11008,
+      "num_hidden_layers": 36, "num_attention_heads": 16, "num_key_value_heads": 2,
+      "vocab_size": 151936, "rms_norm_eps": 1e-06, "max_window_layers": 70, "sliding_window": 32768,
+      "use_sliding_window": false, "max_position_embeddings": 128000)";
+  const std::string flat = R"({"model_type": "qwen2_5_vl", "vision_config": {"depth": 32},
+      "rope_theta": 1000000.0, "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]},
+      "tie_word_embeddings": true, )" +
+                           shape + "}";
+  const std::string nested = R"({"model_type": "qwen2_5_vl", "vision_config": {"depth": 32},
+      "text_config": {"model_type": "qwen2_5_vl_text", "tie_word_embeddings": true,
+      "rope_parameters": {"rope_type": "mrope", "mrope_section": [16, 24, 24]}, )" +
+                             shape + "}}";
+  const ModelConfig expected = preset("qwen2.5-3b").value();
+  for (const std::string& text : {flat, nested}) {
+    const ModelConfig config = parse_config(text, "config.json");
+    EXPECT_EQ(config.model_type, "qwen2");
+    EXPECT_EQ(config.text_module, "model.language_model");
+    EXPECT_TRUE(config.tied_embeddings);
+    EXPECT_EQ(parameter_count(config), parameter_count(expected));
+    EXPECT_EQ(inverse_frequencies(config), inverse_frequencies(expected));
+  }
+  const ModelConfig qwen3 = parse_config(
+      R"({"model_type": "qwen3_vl", "vision_config": {}, "text_config": {
+          "model_type": "qwen3_vl_text", "num_key_value_heads": 8, "hidden_size": 5120,
+          "num_attention_heads": 64, "num_hidden_layers": 64, "intermediate_size": 25600,
+          "rope_theta": 5000000, "rope_scaling": {"mrope_interleaved": true,
+          "mrope_section": [24, 20, 20], "rope_type": "default"}}})",
+      "config.json");
+  EXPECT_EQ(qwen3.rope.theta, 5e6);
+  EXPECT_EQ(parameter_count(qwen3), parameter_count(preset("qwen3-32b").value()));
 }
 
 }  // namespace

@@ -52,6 +52,7 @@ inline constexpr std::array kGoldenModels{"basic",
                                           "glm4_moe",
                                           "qwen3_5",
                                           "gemma4",
-                                          "gemma4_sharing"};
+                                          "gemma4_sharing",
+                                          "granite_hybrid"};
 
 }  // namespace snug::test

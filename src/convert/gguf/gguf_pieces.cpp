@@ -1,6 +1,7 @@
 #include "convert/gguf/gguf_pieces.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "base/error.h"
@@ -116,6 +117,8 @@ void GgufPieces::read(const GgufPiece& piece, std::span<float> values,
   const auto elements = static_cast<size_t>(at_once * slabs.elements);
   for (size_t done = 0; done < values.size(); done += elements, some.first += at_once)
     read_slabs(some, values.subspan(done, elements), buffer);
+  if (tensor.is_rate)
+    for (float& value : values) value = -std::exp(value);
   if (tensor.added == 0.0F && tensor.factor == 1.0F) return;
   for (float& value : values) value = (value + tensor.added) * tensor.factor;
 }

@@ -55,11 +55,11 @@ json without_quantization(json config) {
 
 // The text model in a multimodal one; nothing where Snug does not know it, since merging and
 // exporting other tensors needs none.
-std::optional<ModelConfig> text_model(const json& part, const std::string& file) {
-  const std::string type = part.value("model_type", "");
-  if (models::find_family(type) == nullptr) return std::nullopt;
+std::optional<ModelConfig> text_model(const json& whole, const std::string& file) {
+  const std::optional<json> part = models::text_config(whole);
+  if (!part) return std::nullopt;
   try {
-    return models::parse_config(part.dump(), file);
+    return models::parse_config(part->dump(), file);
   } catch (const base::UserError&) {
     return std::nullopt;
   }
@@ -138,8 +138,7 @@ class FolderWeights::Impl {
     const json plain = without_quantization(folder_.config());
     if (!is_multimodal_) return models::parse_config(plain.dump(), file);
     formats::parse_quantization_config(folder_.config(), file);  // refuses all but NF4
-    const json* part = models::text_part(plain);
-    return part == nullptr ? std::nullopt : text_model(*part, file);
+    return text_model(plain, file);
   }
 
   TensorIndex open_index() const {

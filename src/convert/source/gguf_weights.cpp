@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -106,7 +107,8 @@ models::GgufModel model_of(const std::filesystem::path& path, const models::Mode
 
 // Whether the file has the tensor's elements as they are.
 bool GgufWeights::Origin::is_unchanged(const SourceTensor& tensor) const {
-  if (added != 0.0F || factor != 1.0F || part.elements() != tensor.elements()) return false;
+  if (added != 0.0F || factor != 1.0F || is_rate || part.elements() != tensor.elements())
+    return false;
   int64_t inner = 1;
   for (size_t axis = part.sizes.size(); axis-- > 0; inner *= part.sizes[axis])
     if (part.sizes[axis] > 1 && part.steps[axis] != inner) return false;
@@ -160,7 +162,8 @@ void GgufWeights::match(const models::GgufTensor& expected) {
         base::word_of(stored->type), formats::shape_text(expected.shape));
   int64_t first = 0;
   for (const models::GgufPart& part : expected.parts) {
-    origins_[part.source].push_back({stored, first, part, expected.added, expected.factor});
+    origins_[part.source].push_back(
+        {stored, first, part, expected.added, expected.factor, expected.is_rate});
     first += part.elements();
   }
   SNUG_CHECK_EQ(first, stored->elements());
@@ -257,7 +260,9 @@ class GgufWeights::Batch {
   const float* scatter(const Run& run, const float* from) {
     float* const to = values_.data() + run.place;
     const bool is_changed = origin_->added != 0.0F || origin_->factor != 1.0F;
-    if (is_changed)
+    if (origin_->is_rate)
+      for (int64_t i = 0; i < run.count; ++i) to[i * run.step] = std::log(-from[i]);
+    else if (is_changed)
       for (int64_t i = 0; i < run.count; ++i)
         to[i * run.step] = from[i] / origin_->factor - origin_->added;
     else if (run.step == 1)

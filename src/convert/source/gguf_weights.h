@@ -44,6 +44,7 @@ class GgufWeights : public WeightSource {
     models::GgufPart part;
     float added = 0.0F;
     float factor = 1.0F;
+    bool is_rate = false;  // as GgufTensor
 
     bool is_unchanged(const SourceTensor& tensor) const;
   };

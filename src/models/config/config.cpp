@@ -20,6 +20,7 @@
 #include "models/config/multimodal.h"
 #include "models/config/unknown_keys.h"
 #include "models/families/families.h"
+#include "models/families/missing_families.h"
 #include "models/stored/file_widths.h"
 #include "models/stored/stored_head.h"
 #include "models/stored/stored_nf4.h"
@@ -35,14 +36,18 @@ int64_t file_width(const nlohmann::json& config) {
   return 2;
 }
 
-// The object that describes the text model.
+// The object that describes the text model. Files of older versions hold its keys next to those of
+// the whole.
 const nlohmann::json* part_of(const ModelConfig& config, const nlohmann::json& json) {
-  return config.text_module.empty() ? &json : text_part(json);
+  const nlohmann::json* part = config.text_module.empty() ? nullptr : text_part(json);
+  return part == nullptr ? &json : part;
 }
 
 [[noreturn]] void refuse_type(const base::JsonObject& json, const std::string& type) {
   const std::string multimodal = describe_multimodal(json);
   if (!multimodal.empty()) json.fail("model_type", fmt::format("is \"{}\", {}", type, multimodal));
+  if (const MissingFamily* missing = find_missing_family(type))
+    json.fail("model_type", fmt::format("is \"{}\", {}", type, say_missing(*missing)));
   json.fail("model_type",
             fmt::format("is \"{}\", which is not built; snug has {}", type, family_names()));
 }

@@ -16,6 +16,10 @@ namespace snug::models {
 // nothing for any other file.
 std::optional<ModelConfig> parse_whole_model(const base::JsonObject& json);
 
+// The config of the text part as the family reads it that the part belongs to; nothing for a
+// text-only model and for a part of no family.
+std::optional<nlohmann::json> text_config(const nlohmann::json& whole);
+
 // Says what the file describes and how to extract its text part; empty for a text-only model.
 std::string describe_multimodal(const base::JsonObject& json);
 

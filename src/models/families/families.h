@@ -72,6 +72,7 @@ extern const Family kGpt2;
 extern const Family kGptNeox;
 extern const Family kGptOss;
 extern const Family kGranite;
+extern const Family kGraniteHybrid;
 extern const Family kGraniteMoe;
 extern const Family kHunyuan;
 extern const Family kLlama;

@@ -36,9 +36,13 @@ ModelConfig parse(const JsonObject& json) {
   config.partial_rotary_factor = parse_partial_rotary(json, config.head_dim, 0.25);
   config.rope = parse_rope(json, {.partial = true});
   config.attention_bias = json.boolean_or("use_qkv_bias", false);
-  // StableLM 2 12B sets both of these.
-  for (const char* key : {"qk_layernorm", "use_parallel_residual"})
-    if (json.boolean_or(key, false)) json.fail(key, "is true, which is not built for stablelm");
+  if (json.boolean_or("qk_layernorm", false))
+    json.fail("qk_layernorm",
+              "is true: norms of queries and keys with weights of their own for each head "
+              "(StableLM 2 12B) are not built");
+  if (json.boolean_or("use_parallel_residual", false))
+    json.fail("use_parallel_residual",
+              "is true: blocks side by side (StableLM 2 12B) are not built for stablelm");
   return config;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "models/config/multimodal.h"
 #include "models/families/families.h"
 #include "models/gguf/gguf_family.h"
 #include "models/gguf/gguf_tensors.h"
@@ -137,6 +138,42 @@ void set_experts(const GgufKeys& keys, const GgufFamily& family, const ModelConf
   keys.set("expert_weights_norm", config.normalize_experts);
 }
 
+const nlohmann::json& text_of(const nlohmann::json& json) {
+  const nlohmann::json* part = text_part(json);
+  return part == nullptr ? json : *part;
+}
+
+// Every so many layers one attends; llama.cpp reads it where there is no list of layers.
+int64_t attention_interval(const nlohmann::json& text) {
+  const auto found = text.find("full_attention_interval");
+  return found != text.end() && found->is_number_integer() ? found->get<int64_t>() : 4;
+}
+
+// Of Qwen 3.5's rotation by positions of three kinds, which are one in text.
+std::vector<int32_t> rotary_sections(const nlohmann::json& text) {
+  std::vector<int32_t> sections{11, 11, 10};
+  if (text.contains("rope_parameters") && text["rope_parameters"].contains("mrope_section"))
+    sections = text["rope_parameters"]["mrope_section"].get<std::vector<int32_t>>();
+  sections.resize(4, 0);
+  return sections;
+}
+
+// Gated delta nets.
+void set_states(const GgufKeys& keys, const ModelConfig& config, const nlohmann::json& json) {
+  if (config.state_value_heads == 0) return;
+  std::vector<bool> keeps_state;
+  for (int64_t layer = 0; layer < config.num_layers; ++layer)
+    keeps_state.push_back(std::ranges::binary_search(config.recurrent_layers, layer));
+  keys.count("ssm.conv_kernel", config.convolution_width);
+  keys.count("ssm.state_size", config.state_key_dim);
+  keys.count("ssm.group_count", config.state_key_heads);
+  keys.count("ssm.time_step_rank", config.state_value_heads);
+  keys.count("ssm.inner_size", config.state_value_heads * config.state_value_dim);
+  keys.set("attention.recurrent_layers", keeps_state);
+  keys.count("full_attention_interval", attention_interval(text_of(json)));
+  keys.set("rope.dimension_sections", rotary_sections(text_of(json)));
+}
+
 void set_others(const GgufKeys& keys, const GgufFamily& family, const ModelConfig& config) {
   if (config.attention_softcap > 0) keys.number("attn_logit_softcapping", config.attention_softcap);
   if (config.logit_softcap > 0) keys.number("final_logit_softcapping", config.logit_softcap);
@@ -204,6 +241,7 @@ GgufModel gguf_model(const ModelConfig& config, const nlohmann::json& config_jso
   set_rotary(keys, config);
   set_windows(keys, family, config);
   set_experts(keys, family, config);
+  set_states(keys, config, config_json);
   set_others(keys, family, config);
   model.tensors = gguf_tensors(family, config, stack);
   model.differences = differences(family, config, stack);

@@ -24,6 +24,7 @@ struct GgufTensor {
   // weight less one, and scales that llama.cpp does not have.
   float added = 0.0F;
   float factor = 1.0F;
+  bool is_rate = false;     // a value of the file is -exp(the folder's value)
   bool keeps_fp32 = false;  // whatever the file's type: norms, biases, routers
   // The values of a tensor that no folder has, which then has no parts: rotary factors.
   std::vector<float> values{};

@@ -144,6 +144,10 @@ constexpr std::array kGgufFamilies{
                .needs_biases = true,
                .window_period = 2,
                .mlp_norm = "post_attention_norm"},
+    GgufFamily{.model_type = "qwen3_5_text",
+               .architecture = "qwen35",
+               .own_head_dim = true,
+               .mlp_norm = "post_attention_norm"},
     GgufFamily{.model_type = "t5", .architecture = "t5", .own_head_dim = true},
     GgufFamily{.model_type = "mt5", .architecture = "t5", .own_head_dim = true},
 };
@@ -257,8 +261,8 @@ const GgufFamily& gguf_family(std::string_view model_type) {
   }
   base::throw_user_error(
       "snug writes no GGUF file of the family \"{}\", which llama.cpp does not run or has in a "
-      "form "
-      "of its own. It writes: {}",
+      "form of its own. Run its folder in a program that reads Hugging Face's format. Snug writes: "
+      "{}",
       model_type, names);
 }
 
@@ -276,6 +280,9 @@ void check_runs_in_llama_cpp(const GgufFamily& family, const ModelConfig& config
   if (family.architecture == "falcon" && !config.parallel_residual)
     refuse_setting(family, "parallel_attn",
                    "is false; the blocks of llama.cpp's {arch} stand side by side");
+  if (config.state_key_dim != config.state_value_dim)
+    refuse_setting(family, "linear_key_head_dim",
+                   "is not linear_value_head_dim; states of llama.cpp's {arch} are square");
   if (family.architecture == "gemma2" &&
       (config.attention_softcap == 0 || config.logit_softcap == 0))
     refuse_setting(family, "attn_logit_softcapping or final_logit_softcapping",

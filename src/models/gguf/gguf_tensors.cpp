@@ -45,7 +45,8 @@ std::vector<RowOrderView> parts_of_groups(const AttentionBlock& block) {
 bool stays_fp32(const std::string& name, size_t axes) {
   const auto contains = [&](std::string_view part) { return name.find(part) != std::string::npos; };
   return axes < 2 || !name.ends_with(".weight") || contains("_norm.weight") ||
-         contains("ffn_gate_inp.") || contains("attn_rel_b.") || name == "position_embd.weight";
+         contains("ffn_gate_inp.") || contains("conv1d.") || contains("attn_rel_b.") ||
+         name == "position_embd.weight";
 }
 
 class GgufTensorList {
@@ -257,8 +258,47 @@ class GgufTensorList {
     stack("ffn_down_exps", experts.down, hidden, experts.inner);
   }
 
-  void mlp(const GatedDeltaBlock& block) {
-    SNUG_CHECK(false, "{} in an architecture of llama.cpp", block.convolution);
+  // Value heads that share a key head are neighbours in the folder. In the file the first of every
+  // key head come first, then the second of each, and so on. `width`: rows of a value head.
+  static RowOrderView shared_heads_apart(const GatedDeltaBlock& block, int64_t first,
+                                         int64_t width) {
+    const int64_t sharing = block.value_heads / block.key_heads;
+    return {first, {sharing, block.key_heads, width}, {width, sharing * width, 1}};
+  }
+
+  void gated_delta(const GatedDeltaBlock& block) {
+    const int64_t keys = 2 * block.key_heads * block.key_dim;  // and queries
+    const std::vector<RowOrderView> of_all{{0, {keys}, {1}},
+                                           shared_heads_apart(block, keys, block.value_dim)};
+    const std::vector<RowOrderView> of_values{shared_heads_apart(block, 0, block.value_dim)};
+    const std::vector<RowOrderView> of_heads{shared_heads_apart(block, 0, 1)};
+    linear("attn_qkv", block.query_key_value, of_all);
+    linear("attn_gate", block.gate, of_values);
+    linear("ssm_beta", block.write, of_heads);
+    linear("ssm_alpha", block.decay, of_heads);
+    linear("ssm_conv1d",
+           filters(block.convolution, block.query_key_value.out, block.convolution_width), of_all);
+    const auto of_each_head = [&](const std::string& name, const std::string& source) {
+      const RowOrderView& view = of_heads.front();
+      add(gguf_prefix_ + name, {block.value_heads}).parts = {
+          {hf_prefix_ + source, view.first, view.sizes, view.steps}};
+    };
+    of_each_head("ssm_dt.bias", block.decay_bias);
+    of_each_head("ssm_a", block.decay_rate);
+    tensors_.back().is_rate = true;
+    norm("ssm_norm", block.norm);
+    // The columns are those of the value heads.
+    const int64_t columns = block.output.in;
+    const RowOrderView& view = of_values.front();
+    GgufPart part{hf_prefix_ + weight_name(block.output.module), 0, {block.output.out}, {columns}};
+    part.sizes.insert(part.sizes.end(), view.sizes.begin(), view.sizes.end());
+    part.steps.insert(part.steps.end(), view.steps.begin(), view.steps.end());
+    add(gguf_prefix_ + "ssm_out.weight", {block.output.out, columns}).parts = {std::move(part)};
+  }
+
+  // The filters (columns, 1, width) of a convolution are a matrix in files.
+  static Linear filters(const std::string& module, int64_t columns, int64_t width) {
+    return {module, columns, width};
   }
 
   void mlp(const LayerInputBlock& block) {
@@ -282,21 +322,21 @@ class GgufTensorList {
     const bool shares = layer.branches.size() > 1 && layer.shares_norm(1);
     for (size_t i = 0; i < layer.branches.size(); ++i) {
       const Branch& branch = layer.branches[i];
-      const auto* block = std::get_if<AttentionBlock>(&branch.block);
-      std::string before(block != nullptr ? family_.attention_norm : family_.mlp_norm);
+      const auto* attending = std::get_if<AttentionBlock>(&branch.block);
+      const bool mixes_tokens =
+          attending != nullptr || std::holds_alternative<GatedDeltaBlock>(branch.block);
+      std::string before(mixes_tokens ? family_.attention_norm : family_.mlp_norm);
       if (shares) before = "attn_norm";
-      if (block != nullptr && block->reads_encoder) before = "cross_attn_norm";
+      if (attending != nullptr && attending->reads_encoder) before = "cross_attn_norm";
       if (!layer.shares_norm(i)) norm(before, branch.norm_before);
-      if (block != nullptr)
-        attention(*block);
-      else
-        std::visit([&](const auto& other) { feed_forward(other); }, branch.block);
-      norm(block != nullptr ? "post_attention_norm" : "post_ffw_norm", branch.norm_after);
+      std::visit([&](const auto& block) { tensors_of(block); }, branch.block);
+      norm(mixes_tokens ? "post_attention_norm" : "post_ffw_norm", branch.norm_after);
     }
   }
-  void feed_forward(const AttentionBlock& /*block*/) {}
-  template <typename T>
-  void feed_forward(const T& block) {
+  void tensors_of(const AttentionBlock& block) { attention(block); }
+  void tensors_of(const GatedDeltaBlock& block) { gated_delta(block); }
+  template <typename Mlps>
+  void tensors_of(const Mlps& block) {
     mlp(block);
   }
 

@@ -21,6 +21,7 @@
 #include "models/gguf/architecture.h"
 #include "models/gguf/gguf_family.h"
 #include "models/gguf/imported_rope.h"
+#include "program/kinds/recurrence/causal_convolution.h"
 
 namespace snug::models {
 namespace {
@@ -105,6 +106,37 @@ class ConfigImport {
     return checked(name, list.front(), most);
   }
 
+  // Layers after the last one, which predict tokens after the next one.
+  int64_t further_layers() const {
+    const int64_t further = metadata_.integer_or(key("nextn_predict_layers"), 0);
+    if (further > 0)
+      metadata_.fail(key("nextn_predict_layers"),
+                     fmt::format("is {}: the file has layers that predict further tokens, which "
+                                 "Snug leaves out of no file; give one without them (converted "
+                                 "with --no-mtp)",
+                                 further));
+    return 0;
+  }
+
+  // What gated delta nets say of themselves.
+  void import_states() {
+    if (architecture_ != "qwen35") return;
+    config_.convolution_width = size("ssm.conv_kernel", program::kMostConvolutionWidth);
+    config_.state_key_dim = size("ssm.state_size", kMaxHeads);
+    config_.state_key_heads = size("ssm.group_count", kMaxHeads);
+    config_.state_value_heads = size("ssm.time_step_rank", kMaxHeads);
+    config_.state_value_dim =
+        size("ssm.inner_size", kMaxHeads * kMaxHeads) / config_.state_value_heads;
+    const std::string list = key("attention.recurrent_layers");
+    std::vector<int64_t> keeps_state;
+    if (metadata_.has(list)) keeps_state = metadata_.integers(list, config_.num_layers);
+    const int64_t interval = metadata_.integer_or(key("full_attention_interval"), 4);
+    for (int64_t layer = 0; layer < config_.num_layers; ++layer)
+      if (keeps_state.empty() ? interval < 1 || (layer + 1) % interval != 0
+                              : keeps_state[static_cast<size_t>(layer)] != 0)
+        config_.recurrent_layers.push_back(layer);
+  }
+
   // Several families of Hugging Face are one architecture.
   void choose_family() {
     const auto families = families_of_architecture(architecture_);
@@ -123,9 +155,10 @@ class ConfigImport {
   }
 
   void import_sizes() {
-    config_.num_layers = size("block_count", kMaxLayers);
+    config_.num_layers = size("block_count", kMaxLayers) - further_layers();
     config_.hidden_size = size("embedding_length", kMaxHidden);
     config_.num_heads = size_of_layers("attention.head_count", kMaxHeads);
+    import_states();
     config_.num_kv_heads = metadata_.has(key("attention.head_count_kv"))
                                ? size_of_layers("attention.head_count_kv", kMaxHeads)
                                : config_.num_heads;

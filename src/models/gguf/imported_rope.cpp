@@ -74,7 +74,7 @@ class RopeImport {
                                       width, config_.head_dim));
     const std::string& type = config_.model_type;
     const bool may_be_partial = type == "stablelm" || type == "phi" || type == "gpt_neox" ||
-                                type == "glm4" || type == "glm4_moe";
+                                type == "glm4" || type == "glm4_moe" || type == "qwen3_5_text";
     if (width < config_.head_dim && !may_be_partial)
       metadata_.fail(key, fmt::format("is {} of the {} elements of a head; Snug's {} rotates whole "
                                       "heads",
