@@ -118,8 +118,8 @@ std::vector<float> products(const Weight& weight, const std::vector<uint16_t>& x
   return y;
 }
 
-// A row has the same bits alone and among others, so that an answer does not depend on which others
-// are made beside it.
+// In this kernel a row has the same bits alone and among others. (An answer may still depend on how
+// many are made beside it: attention is split by their number.)
 template <typename Weight>
 void expect_rows_alike(const Weight& weight, int64_t columns) {
   Random random(test_seed());

@@ -84,15 +84,6 @@ __device__ inline Vector16 load_vector(const void* address) {
   const uint4 bits = *static_cast<const uint4*>(address);
   return {{bits.x, bits.y, bits.z, bits.w}};
 }
-// Loads data that is read once and not written meanwhile: it does not displace data in the L1
-// cache, and adjacent data is prefetched into the L2 cache.
-__device__ inline Vector16 load_passing_vector(const void* address) {
-  Vector16 read;
-  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(read.word[0]), "=r"(read.word[1]), "=r"(read.word[2]), "=r"(read.word[3])
-               : "l"(address));
-  return read;
-}
 __device__ inline void store_vector(void* address, const Vector16& vector) {
   *static_cast<uint4*>(address) =
       make_uint4(vector.word[0], vector.word[1], vector.word[2], vector.word[3]);

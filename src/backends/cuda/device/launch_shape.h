@@ -16,7 +16,8 @@ struct LaunchShape {
   Extent3 block;
   int32_t shared_bytes = 0;
   // It may begin while the previous kernel is ending: each of its threads must call
-  // wait_for_kernels_before() before it reads or writes memory (device.cuh).
+  // wait_for_kernels_before() (device.cuh) before it writes memory, or reads any but what the
+  // program marks `constant`.
   bool begins_early = false;
   // Static shared memory of the kernel, where it matters together with shared_bytes: their sum must
   // not exceed what the GPU gives a block.

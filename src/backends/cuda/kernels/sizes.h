@@ -8,7 +8,7 @@
 
 namespace snug::backends::cuda {
 
-// The most rows in a product for decoding (few_rows.h).
+// The most rows in a product for decoding by the kernels without tensor cores (few_rows.h).
 inline constexpr int kFewRows = 4;
 // Sizes of products on the tensor cores (few_rows_matrix.h): outputs of a tile, products in a
 // launch, and the bytes of x that a block keeps.

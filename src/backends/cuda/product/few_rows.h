@@ -13,7 +13,7 @@ namespace snug::backends::cuda {
 
 using program::ProductAlgorithm;
 
-// y = alpha x weight^T (+ addend), with at most kFewRows rows.
+// y = alpha x weight^T (+ addend), of as many rows as the algorithm takes.
 struct FewRowsProduct {
   Matrix x, weight;
   DeviceRows addend;  // data is null if there is none
