@@ -161,6 +161,28 @@ TEST(Recompute, BeginsAtTheResidualStreamAndNotInAFrozenLayer) {
     }
 }
 
+// What leaves a layer is kept even if it is cheap to make, and so is what belongs to no layer and
+// is read by layers.
+TEST(Recompute, KeepsWhatSeveralLayersRead) {
+  std::string text(kTwoLayers);
+  const auto put = [&](std::string_view before, const char* more) {
+    text.insert(text.find(before), more);
+  };
+  text.replace(text.find("r (8, 4) f32 layer 1 = add(x, y0)"), 33, "s (8, 4) f32 = add(x, y0)");
+  put("n1 (8, 4)", "r (8, 4) f32 layer 1 = rms_norm(s, w0) layer 0\n");
+  put("n0 (8, 4)", "p (8, 4) f32 layer none = matmul(x, a) {transpose_b} layer none\n");
+  put("z (8, 4)", "g (8, 4) f32 = silu_mul(y1, p) layer 1\n");
+  text.replace(text.find("add(r, y1)"), 10, "add(r, g)");
+  const Program forward = parse(text);
+  const std::vector<TensorId> trainable{forward.find("a"), forward.find("b")};
+  for (const RecomputeMode mode : kRecomputeModes) {
+    const Program result = recompute(differentiate(forward, trainable, {}), mode);
+    EXPECT_EQ(program::verify(result), std::vector<std::string>{});
+    for (const char* kept : {"r.again", "p.again"})
+      EXPECT_EQ(result.find(kept), program::kNone) << print(result);
+  }
+}
+
 // A product and its sum with r; what else is read decides.
 const std::string kProductAndSum = R"(program p
 tensor x (8, 4) f32 batch step

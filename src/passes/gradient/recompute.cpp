@@ -83,10 +83,10 @@ class Recompute {
             (attention || traits_of(operation).is_cheap() || rotates_dropped(operation)))
           drop(id);
       for (const TensorId id : operation.reads) {
-        if (attention) drop_with_norm(id);
+        if (attention) drop_with_norm(id, operation.layer);
         if (mode == RecomputeMode::gate_up &&
             traits_of(operation).recomputing == Recomputing::mlp_activation)
-          drop_with_norm(id);
+          drop_with_norm(id, operation.layer);
       }
       mark_checkpoints(operation);
       if (keeps_checkpoints(mode)) drop_layer_outputs(operation, mode);
@@ -121,14 +121,14 @@ class Recompute {
     return input != kNone && dropped_[owner_index(input)];
   }
 
-  // Drops an input of attention, and also the input of the norm or rotation that produced it. What
-  // belongs to no layer is read by several, and stays.
-  void drop_with_norm(TensorId id) {
+  // Drops an input of an operation, and also the input of the norm or rotation that produced it.
+  // What a layer reads but belongs to no layer is read by several, and stays.
+  void drop_with_norm(TensorId id, int32_t layer) {
     const int32_t producer = producer_[owner_index(id)];
-    if (producer < 0 || input_.tensor(input_.owner(id)).layer < 0) return;
+    if (producer < 0 || (layer >= 0 && input_.tensor(input_.owner(id)).layer < 0)) return;
     drop(id);
     const TensorId input = passed_on(input_.operations[index(producer)]);
-    if (input != kNone) drop_with_norm(input);
+    if (input != kNone) drop_with_norm(input, layer);
   }
 
   // The operation that produces the first layer's input belongs to no layer; nothing else outside
