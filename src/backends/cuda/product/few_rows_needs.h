@@ -17,8 +17,8 @@ namespace snug::backends::cuda {
 //
 // that is, a norm whose output all products read, up to three products that read the same rows,
 // each with its bias, and their gated activation if there are exactly two, or rotations of their
-// outputs and their writes to a cache. Products must already be decided to use tensor cores. At least 1: an operation that
-// runs by itself.
+// outputs and their writes to a cache. Products must already be decided to use tensor cores. At
+// least 1: an operation that runs by itself.
 size_t few_rows_together(const program::Program& program, size_t first);
 
 // The kernel for few rows that computes y = x weight^T: the one on tensor cores where both can be
