@@ -49,8 +49,8 @@ std::vector<Weight> file_weights_of(const Stack& stack);
 // Weights and biases of norms, in the same order.
 std::vector<std::string> norm_weights(const Stack& stack);
 
-// The matrices that stay in 16 bits where linears are stored in 4 bits, besides tables and the head:
-// routers, the biases of experts, and linears that a family always keeps in 16 bits.
+// The matrices, besides tables and the head, that stay in 16 bits where linears are stored in 4
+// bits: routers, the biases of experts, and linears that a family always keeps in 16 bits.
 std::vector<std::string> matrices_in_16_bits(const Stack& stack);
 
 int64_t parameter_count(const ModelConfig& config);
