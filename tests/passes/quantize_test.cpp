@@ -1,6 +1,7 @@
 // quantize and what lower makes of it, text in and text out.
 #include "passes/lowering/quantize.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "../base/captured_stream.h"
@@ -43,6 +44,38 @@ TEST(Quantize, MakesAWeightsValuesAtEachUse) {
   EXPECT_NE(text.find("d.x (8, 128) bf16 = matmul(a=d.y, b=w.values.1)"), std::string::npos)
       << text;
   EXPECT_NE(text.find("matmul(a=x, b=head)"), std::string::npos) << text;
+}
+
+// Matrices of experts are read as they are stored, forward and backward; others have values.
+TEST(Quantize, LeavesTheMatricesOfExpertsInTheirProducts) {
+  constexpr std::string_view kExperts = R"(program micro
+tensor x (8, 128) bf16 activation step
+tensor d.y (8, 4) bf16 activation step
+tensor bounds (3, 2) i32 activation step
+tensor w (3, 4, 128) bf16 weight run layer 0
+tensor v (3, 4, 128) bf16 weight run layer 1
+y (8, 4) bf16 = grouped_matmul(x, w, bounds) {transpose_b} layer 0
+z (8, 4) bf16 = grouped_matmul(x, v, bounds) {transpose_b} layer 1
+d.x (8, 128) bf16 = grouped_matmul(d.y, w, bounds) backward layer 0
+)";
+  const Program result = quantize(parse(kExperts), {.nested = true, .kept = {}, .experts = {"w"}});
+  EXPECT_EQ(program::verify(result), std::vector<std::string>{});
+  const std::string text = print(result);
+  EXPECT_NE(text.find("tensor w (768, 1) u8 weight run"), std::string::npos) << text;
+  constexpr std::string_view kStored =
+      "codes=w, absmax=w.absmax, nested_absmax=w.nested_absmax, nested_map=w.nested_quant_map, "
+      "nested_offset=w.nested_offset, bounds=bounds) {";
+  EXPECT_NE(text.find(fmt::format(
+                "y (8, 4) bf16 = grouped_matmul(a=x, {}transpose_b, stored, nested", kStored)),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("z (8, 4) bf16 = grouped_matmul(a=x, b=v, bounds=bounds) {transpose_b"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(
+      text.find(fmt::format("d.x (8, 128) bf16 = grouped_matmul(a=d.y, {}stored, nested", kStored)),
+      std::string::npos)
+      << text;
 }
 
 TEST(Quantize, StoresScalesInEightBitsWhenNested) {

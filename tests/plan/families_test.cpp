@@ -62,6 +62,25 @@ TEST(HeadIn4Bits, IsRefusedWhereItIsTheEmbedding) {
                base::UserError);
 }
 
+TEST(ExpertsIn4Bits, AreRefusedWhereTheyCannotBe) {
+  const auto refusal = [](const std::string& model, const std::string& method) {
+    try {
+      spec_of(model, {method, "load_experts_in_4bit=true", "max_length=64"});
+    } catch (const base::UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refusal("smollm2-135m", "method=qlora").find("the model has no experts"),
+            std::string::npos);
+  EXPECT_NE(refusal("qwen3-30b-a3b", "method=lora").find("set load_in_4bit=true too"),
+            std::string::npos);
+  EXPECT_NE(refusal("tests/goldens/qwen3_moe/model", "method=qlora")
+                .find("are not whole blocks of 64 elements"),
+            std::string::npos);
+  EXPECT_EQ(refusal("qwen3-30b-a3b", "method=qlora"), "");
+}
+
 // The rotated heads are made again from what went into their norms, so nothing more is kept.
 TEST(NormsOfHeads, KeepNothingMore) {
   for (const std::string& mode : kModes) {

@@ -31,9 +31,9 @@ struct LoraChange {
   bool is_embedding = false;
   int64_t r = 0;
   float scale = 1.0F;
-  int64_t experts = 0;            // that share the factors; 0: they are a matrix's own
-  std::optional<int64_t> expert;  // whose matrix the tensor is; nothing: it holds all
-  int64_t first_out = 0;          // the output that the matrix's first row is
+  int64_t experts = 0;              // that share the factors; 0: they are a matrix's own
+  std::optional<int64_t> expert{};  // whose matrix the tensor is; nothing: it holds all
+  int64_t first_out = 0;            // the output that the matrix's first row is
 };
 
 struct WeightChange {

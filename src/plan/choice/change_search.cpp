@@ -225,6 +225,15 @@ std::vector<Method> ChangeSearch::adapter_methods() const {
   return {leaner.begin(), leaner.end()};
 }
 
+// Where linears are not in 4 bits the recipe refuses it, so these variants drop out.
+std::vector<Overrides> ChangeSearch::experts_in_4_bits(const std::vector<Overrides>& others) const {
+  std::vector<Overrides> variants;
+  if (model_.num_experts == 0 || model_.stored || recipe_.load_experts_in_4bit) return variants;
+  for (const Overrides& other : others)
+    variants.push_back(joined(other, {{"load_experts_in_4bit", "true"}}));
+  return variants;
+}
+
 std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {
   const int64_t whole = recipe_.max_length;
   const int64_t length = whole - kept_tokens();
@@ -252,6 +261,7 @@ std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {
     stages.push_back({other_methods, halvings(length, floor)});
   } else {
     stages.push_back({other_methods, {whole}});
+    stages.push_back({experts_in_4_bits(all), {whole}});
     stages.push_back({all, halvings(length / 2, floor)});
   }
   std::vector<Overrides> smaller;

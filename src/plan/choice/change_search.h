@@ -100,6 +100,8 @@ class ChangeSearch : public Changes {
   std::vector<Overrides> smaller_adapters() const;
   // As the recipe, then with a smaller and smaller batch of answers side by side.
   std::vector<Overrides> fewer_answers() const;
+  // These changes with a mixture's experts in 4 bits too; none where they are or cannot be.
+  std::vector<Overrides> experts_in_4_bits(const std::vector<Overrides>& others) const;
   // Adapter methods that take less memory than the recipe's method, in descending order.
   std::vector<formats::Method> adapter_methods() const;
   // The tokens of a row that stay whatever its length: the room for prompts, of an objective that
