@@ -71,7 +71,12 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kStablelm{"stablelm", "StableLmForCausalLM",         stack, parse, describe,
-                       kPresets,   "StableLM 3B-4E1T, StableLM 2"};
+const Family kStablelm{"stablelm",
+                       "StableLmForCausalLM",
+                       stack,
+                       parse,
+                       describe,
+                       kPresets,
+                       "StableLM 3B-4E1T, StableLM 2 1.6B"};
 
 }  // namespace snug::models
