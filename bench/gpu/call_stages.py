@@ -96,18 +96,18 @@ def libraries(session: Session, machine: Machine) -> None:
 
 def kept_checks() -> dict[str, dict]:
     """What Snug keeps of checks of the library's attention, by their forms (src/backends/cuda/attention/library_checks.h)."""
-    folder = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "snug"
-    return {form: answer for file in folder.glob("library-checks-*.json") for form, answer in json.loads(file.read_text())["forms"].items()}
+    folder = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "snug" / "library-checks"
+    return {form: answer for file in folder.glob("*.json") for form, answer in json.loads(file.read_text())["forms"].items()}
 
 
 def library_attention(session: Session, machine: Machine) -> None:
     """cuDNN's attention against own kernels in each form that the calls' jobs have, as a plan on this card asks for it; later stages take the answers.
-    A library that ends the process leaves a mark of it, so that a second plan goes on without that form."""
+    Where the library ended two processes in a form, the third plan goes on without it."""
     start = session.left()
     failed = []
     for number, words in enumerate(TINY_CHECKED_JOBS if machine.tiny else CHECKED_JOBS):
         command = [machine.snug, "plan", "--json", *words, "backend=cuda"]
-        if not any(session.run(f"library attention plan {number}", 60, command).good for _ in range(2)):
+        if not any(session.run(f"library attention plan {number}", 60, command).good for _ in range(3)):
             failed.append(" ".join(words))
     answers = kept_checks()
     agree = [answer["difference"] for answer in answers.values() if answer.get("agrees")]

@@ -4,11 +4,18 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
+
+#include "base/console.h"
+
 namespace snug::base {
 
-HeldFolder::HeldFolder(const std::filesystem::path& folder)
-    : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  if (descriptor_ >= 0) static_cast<void>(::flock(descriptor_, LOCK_EX));
+HeldFolder::HeldFolder(const std::filesystem::path& folder, std::string_view what)
+    : descriptor_(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+  if (descriptor_ < 0) return;
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  say("{} ({}); waiting for it", what, folder.string());
+  static_cast<void>(::flock(descriptor_, LOCK_EX));
 }
 
 HeldFolder::~HeldFolder() {

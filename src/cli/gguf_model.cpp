@@ -109,7 +109,7 @@ fs::path folder_of_gguf(const fs::path& file) {
     base::require_writable_folder(cache);
     fs::create_directories(cache);
     {
-      const base::HeldFolder held(cache);
+      const base::HeldFolder held(cache, "another process imports a GGUF file");
       if (is_whole(folder)) return folder;
       remove_damaged(folder);
       import_to(folder, file);

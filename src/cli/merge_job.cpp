@@ -56,10 +56,14 @@ Storage storage_of(const MergeJob& job, const models::ModelConfig& model) {
             .head = !model.stored->head.empty()};
   const bool is_said = recipe.is_given("load_in_4bit") || !job.run;
   const Recipe& source = is_said ? recipe : *job.run;
+  // What is not said of the storage is as the run had it.
+  const auto of = [&](const char* key) -> const Recipe& {
+    return recipe.is_given(key) || !job.run ? recipe : *job.run;
+  };
   return {.in_4_bits = source.load_in_4bit,
-          .double_quant = (recipe.is_given("double_quant") ? recipe : source).double_quant,
-          .head = source.load_head_in_4bit,
-          .experts = source.load_experts_in_4bit};
+          .double_quant = of("double_quant").double_quant,
+          .head = of("load_head_in_4bit").load_head_in_4bit,
+          .experts = of("load_experts_in_4bit").load_experts_in_4bit};
 }
 
 Recipe trained_recipe(const MergeJob& job, const Storage& storage) {
@@ -125,6 +129,20 @@ void add_variants(MergeJob& job, const models::ModelSource& model, const Storage
     recipe.fail("merge_into", fmt::format("is 16bit, but {} is in 4 bits; give base=FOLDER, the "
                                           "model in 16 bits that it was made of",
                                           model.folder.string()));
+  // The values of experts' codes are not made into a folder, and those of the other linears alone
+  // are no model that was trained on.
+  if (storage.experts && folder) {
+    if (recipe.merge_into == MergeInto::quantised_values)
+      recipe.fail("merge_into",
+                  "is nf4, and the experts were trained in 4 bits too "
+                  "(load_experts_in_4bit), whose values are not merged into; leave "
+                  "it out: the merge into the model in 16 bits says how far it is");
+    job.variants = {{MergedInto::sixteen_bit, *folder}};
+    job.single_because =
+        "it is merged into the model in 16 bits, since the values of experts in 4 bits, on which "
+        "it was trained too, are not made into a folder";
+    return;
+  }
   if (folder && recipe.merge_into != MergeInto::quantised_values)
     job.variants.push_back({MergedInto::sixteen_bit, *folder});
   if (recipe.merge_into != MergeInto::sixteen_bit)

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
+#include <vector>
 
 #include "operation_case.h"
 #include "program/kinds/expert/balance_loss.h"
@@ -37,6 +39,23 @@ constexpr Routing kRoutings[]{{1, 1, 1},
                               {65, 33, 8, false, true},
                               {300, 24, 3, true, true},
                               {700, 128, 8, true, true}};
+
+// Scores of a token that are further apart than the steps of finite differences, within which two
+// experts would change places.
+Values logits_apart(CaseList& list, int64_t tokens, int64_t experts) {
+  constexpr double kApart = 1e-3;
+  Values logits = normal(list.random, tokens * experts, 0.0, 2.0);
+  for (auto row = logits.begin(); row != logits.end(); row += experts) {
+    std::vector<double*> ascending;
+    ascending.reserve(static_cast<size_t>(experts));
+    for (double& logit : std::span(&*row, static_cast<size_t>(experts)))
+      ascending.push_back(&logit);
+    std::ranges::sort(ascending, {}, [](const double* logit) { return *logit; });
+    for (size_t i = 1; i < ascending.size(); ++i)
+      *ascending[i] = std::max(*ascending[i], *ascending[i - 1] + kApart);
+  }
+  return logits;
+}
 
 // Segments with gaps between them, at both ends too where there is room; some are empty.
 Values segments_of(CaseList& list, int64_t tokens) {
@@ -82,7 +101,7 @@ void add_routes(CaseList& list) {
                       normalize ? " normalize" : "", balance ? " balance" : "");
       const Shape shape{tokens, experts};
       const Shape chosen{tokens, k};
-      Values logits = normal(list.random, shape.elements(), 0.0, 2.0);
+      Values logits = logits_apart(list, tokens, experts);
       if (ties)
         for (double& logit : logits) logit = std::round(logit);
       const Values segments = balance ? segments_of(list, tokens) : Values();
@@ -130,7 +149,7 @@ void add_scored_route(CaseList& list, const ScoredRouting& routing) {
   const std::string name =
       fmt::format("{} tokens, {} of {} experts{}, {} of {} groups", tokens, route.k, experts,
                   route.sigmoid ? " by sigmoids" : "", route.chosen_groups, route.groups);
-  const Values logits = normal(list.random, shape.elements(), 0.0, 2.0);
+  const Values logits = logits_apart(list, tokens, experts);
   CaseBuilder builder = list.builder();
   std::vector<TensorId> reads{builder.input(shape, list.types.activation, logits)};
   if (route.corrected)

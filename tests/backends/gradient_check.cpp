@@ -19,6 +19,7 @@
 #include "program/kinds/loss/cross_entropy.h"
 #include "program/kinds/loss/grpo.h"
 #include "program/kinds/product/column_scale.h"
+#include "program/kinds/product/grouped_matmul.h"
 
 namespace snug::backends::test {
 namespace {
@@ -104,9 +105,11 @@ bool is_differentiated(const OperationCase& operation_case) {
   // Nothing is learned where hits are counted.
   const auto* loss = operation.attributes.get_if<program::CrossEntropy>();
   const auto* linear_loss = operation.attributes.get_if<program::LinearCrossEntropy>();
-  return operation.updates.empty() && (attention == nullptr || !attention->paged) &&
-         (grpo == nullptr || grpo->old) && (loss == nullptr || !loss->hits) &&
-         (linear_loss == nullptr || !linear_loss->hits);
+  // Products by stored matrices are made of others after their derivatives.
+  const auto* grouped = operation.attributes.get_if<program::GroupedMatmul>();
+  return operation.updates.empty() && (grouped == nullptr || !grouped->stored) &&
+         (attention == nullptr || !attention->paged) && (grpo == nullptr || grpo->old) &&
+         (loss == nullptr || !loss->hits) && (linear_loss == nullptr || !linear_loss->hits);
 }
 
 std::vector<TensorId> differentiable_inputs(const OperationCase& operation_case) {

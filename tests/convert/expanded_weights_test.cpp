@@ -137,6 +137,7 @@ TEST(ExpandedModels, WhatCannotBeExpandedIsRefused) {
     EXPECT_TRUE(contains(refusal_of(golden_model("grouped_tied"), number), "give one of 1, 3"))
         << refusal_of(golden_model("grouped_tied"), number);
   EXPECT_TRUE(contains(refusal_of(golden_model("t5"), 1), "has an encoder and a decoder"));
+  EXPECT_TRUE(contains(refusal_of(golden_model("gemma4"), 1), "have a factor for all that passes"));
   // Without layer_types gemma2 has a window in every second layer, counted from the first.
   const TemporaryFolder folder;
   fs::copy(golden_model("gemma2"), folder / "model");

@@ -239,6 +239,15 @@ TEST(QuantizeFolder, KeepsTheCorrectionsOfRouters) {
   EXPECT_EQ(bytes_of(result, name), bytes_of(source, name));
 }
 
+// transformers would make a linear of 4 bits of it.
+TEST(QuantizeFolder, NamesWhatStaysIn16BitsNextToTheHead) {
+  const TemporaryFolder folder;
+  quantizer_of(golden("gemma4_sharing") / "model").write(folder / "out");
+  const auto config = base::read_json_file(folder / "out/config.json");
+  EXPECT_EQ(config["quantization_config"]["llm_int8_skip_modules"],
+            (nlohmann::json{"lm_head", "per_layer_model_projection"}));
+}
+
 TEST(QuantizeFolder, KeepsFp32WhenAsked) {
   const TemporaryFolder folder;
   quantizer_of(golden("basic") / "model", {.keep_fp32 = true}).write(folder / "out");

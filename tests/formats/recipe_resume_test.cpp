@@ -31,6 +31,7 @@ TEST(KeysOnResume, ThoseThatMakeAnotherRun) {
                                                    "steps_per_generation",
                                                    "num_iterations",
                                                    "load_in_4bit",
+                                                   "load_experts_in_4bit",
                                                    "double_quant",
                                                    "init",
                                                    "lora_r",
@@ -136,7 +137,6 @@ TEST(KeysOnResume, ThoseThatAreNotCompared) {
 // All others change what is learned from here on.
 TEST(KeysOnResume, ThoseThatMayChange) {
   EXPECT_EQ(training_keys(OnResume::free), (Names{"load_head_in_4bit",
-                                                  "load_experts_in_4bit",
                                                   "lora_dropout",
                                                   "output_router_logits",
                                                   "router_aux_loss_coef",

@@ -5,6 +5,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/error.h"
+#include "base/temporary_folder.h"
 #include "models/config/config.h"
 #include "models/config/rope.h"
 #include "models/families/families.h"
@@ -37,6 +39,30 @@ TEST(Gemma4, SharesKeysOfTheLastLayerOfTheirWindow) {
   EXPECT_TRUE(is_ignorable("model.layers.20.self_attn.k_proj.weight", stack));
   EXPECT_EQ(std::get<GatedMlp>(stack.layer(14).branches[1].block).down.in, 6144);
   EXPECT_EQ(std::get<GatedMlp>(stack.layer(15).branches[1].block).down.in, 2 * 6144);
+}
+
+// transformers pads the numbers of layers where there are more than ten.
+TEST(Gemma4, ReadsHeadsByLayerInBothForms) {
+  const auto config_with = [](const std::string& keys) {
+    std::string types;
+    for (int layer = 0; layer < 12; ++layer)
+      types += layer % 6 == 5 ? "\"full_attention\"," : "\"sliding_attention\",";
+    types.pop_back();
+    return parse_config(
+        R"({"model_type": "gemma4_text", "hidden_size": 32, "intermediate_size": 16,
+            "num_hidden_layers": 12, "num_attention_heads": 4, "num_key_value_heads": 2,
+            "head_dim": 8, "vocab_size": 61, "hidden_size_per_layer_input": 0,
+            "num_kv_shared_layers": 0, "layer_types": [)" +
+            types + R"(], "per_layer_config": {)" + keys + "}}",
+        "config.json");
+  };
+  EXPECT_EQ(config_with(R"("05": {"head_dim": 16}, "11": {"head_dim": 16})").full_head_dim, 16);
+  EXPECT_EQ(config_with(R"("5": {"head_dim": 16}, "11": {"head_dim": 16})").full_head_dim, 16);
+  for (const char* wrong : {R"("12": {"head_dim": 16})", R"("five": {"head_dim": 16})",
+                            R"("5": {"head_dim": 16}, "05": {"head_dim": 16})"})
+    EXPECT_NE(testing::user_error_of([&] { config_with(wrong); }).find("per_layer_config"),
+              std::string::npos)
+        << wrong;
 }
 
 }  // namespace

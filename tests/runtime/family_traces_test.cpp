@@ -148,6 +148,10 @@ std::map<std::string, models::ModelConfig> tiny_models() {
     const models::ModelConfig model = models::find_model(folder.string()).config;
     found.try_emplace(model.model_type, model);
   }
+  // It differs from this family in its type alone.
+  models::ModelConfig unified = found.at("gemma4_text");
+  unified.model_type = "gemma4_unified_text";
+  found.try_emplace(unified.model_type, unified);
   return found;
 }
 

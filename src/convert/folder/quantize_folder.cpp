@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/last_part.h"
 #include "base/nearest.h"
 #include "base/seconds_since.h"
 #include "convert/folder/quantize_pieces.h"
@@ -226,6 +227,18 @@ class FolderQuantizer::Impl {
     base::write_file_atomically(folder / "model.safetensors.index.json", index.dump(2) + "\n");
   }
 
+  // The linears that stay in 16 bits, where they are not those that transformers leaves by itself:
+  // the head alone. An empty list has the head quantised.
+  std::optional<std::vector<std::string>> skipped_modules() const {
+    const models::Stack stack = models::stack_of(config_);
+    std::vector<std::string> modules;
+    if (stack.layer_inputs) modules.push_back(stack.layer_inputs->projection.module);
+    if (modules.empty() && !options_.head) return std::nullopt;
+    if (!options_.head) modules.insert(modules.begin(), stack.head);
+    for (std::string& module : modules) module = base::last_part(module);
+    return modules;
+  }
+
   std::string config_json() const {
     json config = folder_.config();
     if (config.contains("tie_word_embeddings"))
@@ -235,7 +248,7 @@ class FolderQuantizer::Impl {
     SNUG_CHECK(linear != tensors_.end(), "a model without linears");
     formats::QuantizationConfig quantisation{.double_quant = options_.double_quant,
                                              .compute_dtype = linear->stored};
-    if (options_.head) quantisation.skip_modules.emplace();  // empty, so that the head is quantised
+    quantisation.skip_modules = skipped_modules();
     config["quantization_config"] = formats::to_json(quantisation);
     // transformers 5 writes "dtype", earlier ones "torch_dtype"; both read the latter.
     const char* key = config.contains("dtype") ? "dtype" : "torch_dtype";

@@ -50,6 +50,15 @@ const ModelConfig& expandable(const WeightSource& base, int64_t new_layers) {
   if (model->has_encoder())
     base::throw_user_error(
         "{}: the model has an encoder and a decoder; layers are added to decoders alone", folder);
+  const Stack stack = models::stack_of(*model);
+  const bool has_factors = std::ranges::any_of(
+      stack.layers, [](const models::Layer& layer) { return !layer.factor.empty(); });
+  if (has_factors || stack.layer_inputs)
+    base::throw_user_error(
+        "{}: layers of this model have a factor for all that passes them, or an input of their own "
+        "(Gemma 4), so that no copy of one leaves the stream as it is; layers are added to models "
+        "without them",
+        folder);
   const int64_t layers = model->num_layers;
   if (new_layers >= 1 && layers % new_layers == 0) return *model;
   std::vector<int64_t> divisors;

@@ -68,8 +68,7 @@ void add_model_keys(KeyTable& table) {
       .add<&Recipe::load_experts_in_4bit>(
           "load_experts_in_4bit", "false",
           "store the matrices of a mixture's experts as NF4 too, quantised while they are read")
-      .verbs(kEverywhere)
-      .on_resume(OnResume::free);
+      .verbs(kEverywhere);
   table
       .add<&Recipe::double_quant>(
           "double_quant", "true",

@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -121,16 +123,31 @@ Stack stack(const ModelConfig& config) {
   return stack;
 }
 
+// The keys of per_layer_config by layer: transformers writes "05" where there are more than ten.
+std::map<int64_t, std::string> overridden_layers(const JsonObject& json, int64_t num_layers) {
+  std::map<int64_t, std::string> keys;
+  for (const auto& [key, sizes] : json.object(kOverrides).value().items()) {
+    int64_t layer = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), layer);
+    if (error != std::errc() || end != key.data() + key.size() || layer < 0 ||
+        layer >= num_layers || !keys.emplace(layer, key).second)
+      json.fail(kOverrides, fmt::format("has the key \"{}\", which is the number of no layer, or "
+                                        "of one that another key names",
+                                        key));
+  }
+  return keys;
+}
+
 // Heads of layers without a window, which transformers 5.23 writes layer by layer.
 void parse_overrides(const JsonObject& json, ModelConfig& config) {
   const JsonObject layers = json.object(kOverrides);
+  const std::map<int64_t, std::string> keys = overridden_layers(json, config.num_layers);
   bool is_first = true;
   for (int64_t layer = 0; layer < config.num_layers; ++layer) {
-    const std::string key = fmt::format("{}", layer);
     int64_t head_dim = config.head_dim;
     int64_t kv_heads = config.num_kv_heads;
-    if (layers.has(key)) {
-      const JsonObject sizes = layers.object(key);
+    if (const auto key = keys.find(layer); key != keys.end()) {
+      const JsonObject sizes = layers.object(key->second);
       for (const auto& [name, value] : sizes.value().items())
         if (name != "head_dim" && name != "num_key_value_heads")
           sizes.fail(name, "differs by layer; only head_dim and num_key_value_heads may");

@@ -44,9 +44,12 @@ void refuse_mamba(const JsonObject& json) {
   constexpr const char* kMissing =
       "layers of Mamba (Granite 4.0 H), which are not built; the models without H load";
   if (!json.has(key)) json.fail(key, fmt::format("is absent and stands for {}", kMissing));
-  for (const std::string& type : json.texts(key))
+  const std::vector<std::string> types = json.texts(key);
+  for (const std::string& type : types)
     if (type != "attention" && type != "full_attention")
       json.fail(key, fmt::format("names {}", kMissing));
+  if (std::ssize(types) != json.integer_or("num_hidden_layers", std::ssize(types)))
+    json.fail(key, "has not one word for each layer");
 }
 
 ModelConfig parse(const JsonObject& json) {

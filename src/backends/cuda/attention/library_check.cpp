@@ -173,18 +173,18 @@ LibraryAnswer check(const CheckForm& form, const CheckProgram& of, CudaContext& 
 template <typename Attributes>
 std::string why_unlike(const Attributes& attention, const OperationView& view,
                        CudaContext& context) {
-  const auto [known, is_new] = context.checked_segments.try_emplace(
-      {segments_of(attention, view), attention.no_empty_segments});
-  if (!is_new) return known->second.why;
+  const std::pair key{segments_of(attention, view), attention.no_empty_segments};
+  if (const auto known = context.checked_segments.find(key);
+      known != context.checked_segments.end())
+    return known->second.why;
   const CheckForm form = form_of_check(attention, view);
   const CheckProgram of(form, context.device.card);
-  const LibraryAnswer& answer =
+  LibraryAnswer answer =
       context.library_checks.ask(of.text(), [&] { return check(form, of, context); });
-  known->second = answer;
   if (!answer.agrees)
-    known->second.why = fmt::format("cuDNN {} is not taken for {}: {}", context.cudnn->version(),
-                                    of.text(), answer.why);
-  return known->second.why;
+    answer.why = fmt::format("cuDNN {} is not taken for {}: {}", context.cudnn->version(),
+                             of.text(), answer.why);
+  return context.checked_segments.emplace(key, std::move(answer)).first->second.why;
 }
 
 }  // namespace

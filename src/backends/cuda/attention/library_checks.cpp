@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "base/cache_folder.h"
@@ -40,6 +41,26 @@ Json forms_of(const fs::path& file, const std::string& machine) {
   }
 }
 
+// The answer that the forms have; what is none, or was not written by this class, is checked again.
+std::optional<LibraryAnswer> kept_answer(const Json& forms, const std::string& form) {
+  try {
+    const Json kept = forms.value(form, Json::object());
+    if (!kept.contains("agrees")) return std::nullopt;
+    return LibraryAnswer{kept.at("agrees").get<bool>(), kept.at("difference").get<double>(),
+                         kept.at("why").get<std::string>()};
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+int64_t begun_checks(const Json& forms, const std::string& form) {
+  try {
+    return forms.value(form, Json::object()).value("begun", int64_t{0});
+  } catch (const nlohmann::json::exception&) {
+    return 0;
+  }
+}
+
 }  // namespace
 
 LibraryChecks::LibraryChecks(std::string machine)
@@ -49,9 +70,12 @@ LibraryChecks::LibraryChecks(std::string machine)
 
 LibraryAnswer LibraryChecks::kept_or_checked(const std::string& form,
                                              const std::function<LibraryAnswer()>& check) {
+  // The file is replaced as a whole, so that whoever needs an answer it has waits for nobody.
+  if (const auto kept = kept_answer(forms_of(file_, machine_), form); kept) return *kept;
   std::error_code ignored;  // a folder that cannot be made is told of when the answer is written
   fs::create_directories(file_.parent_path(), ignored);
-  const base::HeldFolder held(file_.parent_path());
+  const base::HeldFolder held(file_.parent_path(),
+                              "another process checks the library's attention");
   Json forms = forms_of(file_, machine_);
   const auto write = [&] {
     try {
@@ -62,20 +86,12 @@ LibraryAnswer LibraryChecks::kept_or_checked(const std::string& form,
       note(fmt::format("checks of the library are not kept: {}", error.what()));
     }
   };
-  int64_t begun = 0;
-  try {
-    const Json kept = forms.value(form, Json::object());
-    begun = kept.value("begun", int64_t{0});
-    if (begun >= kMaxBegun)
-      return {false, -1,
-              fmt::format("the last {} checks of it did not end; without {} it is checked again",
-                          begun, file_.string())};
-    if (begun == 0 && !kept.empty())
-      return {kept.at("agrees").get<bool>(), kept.at("difference").get<double>(),
-              kept.at("why").get<std::string>()};
-  } catch (const nlohmann::json::exception&) {
-    begun = 0;  // not written by this class: it is checked again
-  }
+  if (const auto kept = kept_answer(forms, form)) return *kept;
+  const int64_t begun = begun_checks(forms, form);
+  if (begun >= kMaxBegun)
+    return {false, -1,
+            fmt::format("the last {} checks of it did not end; without {} it is checked again",
+                        begun, file_.string())};
   forms[form] = {{"begun", begun + 1}};
   write();
   LibraryAnswer answer = check();
