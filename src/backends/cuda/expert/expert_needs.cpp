@@ -2,6 +2,8 @@
 // where kernels read them, so that the host does not wait and a recording is valid for any bounds.
 #include "backends/cuda/expert/expert_needs.h"
 
+#include <algorithm>
+
 #include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/kind_needs.h"

@@ -65,7 +65,6 @@ inline Vector16 load_vector(const void* address) {
   return vector;
 }
 
-
 inline void store_vector(void* address, const Vector16& vector) {
   if (reinterpret_cast<uintptr_t>(address) % sizeof(Vector16) != 0)
     cuda_emulator::fail("a vector store to an address that is no multiple of 16");
