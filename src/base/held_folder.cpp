@@ -11,7 +11,7 @@
 namespace snug::base {
 
 HeldFolder::HeldFolder(const std::filesystem::path& folder, std::string_view what)
-    : descriptor_(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+    : descriptor_(::open((folder.string() + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
   if (descriptor_ < 0) return;
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
   say("{} ({}); waiting for it", what, folder.string());

@@ -6,9 +6,9 @@
 
 namespace snug::base {
 
-// Waits until no other object, of this process or of another one, holds the folder (flock on its
-// file "lock", which network file systems know too), and says once for whom it waits. Where no lock
-// can be had, nobody is held up.
+// Waits until no other object, of this process or of another one, holds the folder (flock on
+// the file FOLDER.lock, which network file systems know too), and says once for whom it waits.
+// Where no lock can be had, nobody is held up.
 class HeldFolder {
  public:
   // `what` is for people: "another process checks cuDNN's attention".
