@@ -5,8 +5,7 @@
 //   layer    branches, one after another or side by side, each of which adds to the residual stream
 //   branch   x + scale * norm_after(block(norm_before(x))), where either norm may be absent
 //   block    attention, a gated delta net, an mlp that is gated or plain, a mixture of such mlps,
-//   or
-//            a layer's input from a second embedding
+//            or a layer's input from a second embedding
 //
 // Every module that has weights is named as in Hugging Face's folders. Modules of a layer are named
 // within it: "self_attn.q_proj" is the tensor "model.layers.0.self_attn.q_proj.weight" in layer 0.

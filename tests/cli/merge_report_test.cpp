@@ -14,6 +14,33 @@ bool says(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
+// The values of experts' codes are no folder, so a model that was trained on them has one place to
+// be merged into.
+TEST(MergeJobs, OfExpertsIn4BitsGoInto16Bits) {
+  const auto job_with = [](const char* more) {
+    return merge_job(formats::load_recipe(
+        "", {"model=tests/goldens/qwen3_moe/model", "adapter=tests/goldens/lora_experts/adapter",
+             "output_dir=never-made", "load_in_4bit=true", more}));
+  };
+  const MergeJob job = job_with("load_experts_in_4bit=true");
+  ASSERT_EQ(job.variants.size(), 1U);
+  EXPECT_EQ(job.variants[0].base, MergedInto::sixteen_bit);
+  EXPECT_TRUE(testing::contains(job.single_because, "experts in 4 bits"));
+  EXPECT_TRUE(job.trained.load_experts_in_4bit);
+  EXPECT_EQ(job_with("load_experts_in_4bit=false").variants.size(), 2U);
+}
+
+TEST(MergeJobs, OfExpertsIn4BitsRefuseTheValuesOfNf4) {
+  EXPECT_TRUE(testing::contains(
+      testing::user_error_of([] {
+        merge_job(formats::load_recipe(
+            "", {"model=tests/goldens/qwen3_moe/model",
+                 "adapter=tests/goldens/lora_experts/adapter", "output_dir=never-made",
+                 "load_in_4bit=true", "load_experts_in_4bit=true", "merge_into=nf4"}));
+      }),
+      "'merge_into' is nf4, and the experts were trained in 4 bits too"));
+}
+
 TEST(MergeReport, SaysHowToTellRoundingFromTheMerge) {
   MergeJob job;
   job.inputs.model = "models/smol";

@@ -39,6 +39,17 @@ TEST(PlanServing, SaysWhatTheCacheHolds) {
   EXPECT_EQ(less["running_sequences"], 4);
 }
 
+// A sequence that waits has no state, so pages for it would be of no use.
+TEST(PlanServing, HoldsAsManySequencesAsHaveStates) {
+  const BinaryRun run =
+      run_snug(words_of("plan model=qwen3.5-0.8b mode=serve max_length=2048 device=h100 "
+                        "per_device_train_batch_size=4 --json"));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json plan = json::parse(run.out, nullptr, false);
+  EXPECT_EQ(plan["sequences"], 4);
+  EXPECT_EQ(plan["states"]["sequences"], 4);
+}
+
 // Of each of the seven linears of a layer: zeros and four A of rank 8, and four B, in bf16.
 TEST(PlanServing, PricesPlacesForAdapters) {
   const std::string shape = "max_length=2048 device_memory=2GB device=h100";

@@ -94,10 +94,10 @@ TEST(Lora, OfExpertsHasPeftsNames) {
 }
 
 TEST(Lora, RefusesParametersThatAreNotThere) {
-  const auto error_of = [](const char* model) {
+  const auto error_of = [](const char* model, const char* target = "mlp.experts.up_proj") {
     LoraOptions options;
     options.target_modules = {"q_proj"};
-    options.target_parameters = {"mlp.experts.up_proj"};
+    options.target_parameters = {target};
     try {
       lora(forward(model), options);
     } catch (const base::UserError& error) {
@@ -110,6 +110,8 @@ TEST(Lora, RefusesParametersThatAreNotThere) {
                       "model.layers.0.mlp.experts.down_proj"),
             std::string::npos);
   EXPECT_NE(error_of("smollm2-135m").find("has none"), std::string::npos);
+  EXPECT_NE(error_of("qwen3-30b-a3b", "mlp.gate.weight").find("is a router, which is not adapted"),
+            std::string::npos);
 }
 
 TEST(Lora, AdaptsEveryLinearOfEveryLayer) {

@@ -15,6 +15,7 @@
 #include "base/temporary_folder.h"
 #include "formats/folder/safetensors_writer.h"
 #include "formats/quantization/quant_state.h"
+#include "models/config/computed_tensors.h"
 #include "models/config/rope.h"
 #include "models/families/families.h"
 #include "models/forward/forward.h"

@@ -42,7 +42,7 @@ TEST(Multimodal, ModelsAreNamedWithTheirTextPart) {
        {"\"emu_text\" in text_config, is not built either; snug has"});
   says(
       R"({"model_type": "llama4", "text_config": {"model_type": "llama4_text"}, "vision_config": {}})",
-      {"its text part, \"llama4_text\" in text_config, which is not built (Llama 4",
+      {"its text part is \"llama4_text\" in text_config, which is not built (Llama 4",
        "It needs attention in chunks"});
   says(
       R"({"model_type": "omni", "thinker_config": {"text_config": {"model_type": "qwen3"}, "audio_config": {}}})",

@@ -150,7 +150,7 @@ TEST(DecodingLaunches, SixteenSequencesTakeLittleMoreThanOne) {
 // The table of bench/results/kernels.md.
 TEST(DecodingLaunches, TheResultsHaveThem) {
   std::string table =
-      "| model | weights | launches of a layer | of a token | GB of a token | tokens/s, H100 | "
+      "| model | weights | launches per layer | per token | GB per token | tokens/s, H100 | "
       "H200 "
       "|\n"
       "| --- | --- | --- | --- | --- | --- | --- |\n";

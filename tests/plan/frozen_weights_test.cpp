@@ -28,9 +28,10 @@ using testing::contains;
 using testing::user_error_of;
 using Words = std::vector<std::string>;
 
-// An untied model of 22 layers.
-TrainingSpec spec_of(const Words& more, const char* method = "full") {
-  Words words{"model=tinyllama-1.1b", "max_length=2048", "compute_dtype=bf16",
+// By default an untied model of 22 layers.
+TrainingSpec spec_of(const Words& more, const char* method = "full",
+                     const char* model = "tinyllama-1.1b") {
+  Words words{fmt::format("model={}", model), "max_length=2048", "compute_dtype=bf16",
               fmt::format("method={}", method)};
   words.insert(words.end(), more.begin(), more.end());
   const formats::Recipe recipe = formats::load_recipe("", words);
@@ -41,8 +42,9 @@ TrainingSpec spec_of(const Words& more, const char* method = "full") {
 
 Job plan_of(const Words& more) { return plan_training(spec_of(more), NullTarget()); }
 
-std::string error_of(const Words& more, const char* method = "full") {
-  return user_error_of([&] { spec_of(more, method); });
+std::string error_of(const Words& more, const char* method = "full",
+                     const char* model = "tinyllama-1.1b") {
+  return user_error_of([&] { spec_of(more, method, model); });
 }
 
 int64_t role_bytes(const Job& job, Role role) {
@@ -50,6 +52,21 @@ int64_t role_bytes(const Job& job, Role role) {
   const auto& by_role = memory.device().by_role;
   const auto found = by_role.find(std::string(program::name_of(role)));
   return found == by_role.end() ? 0 : found->second;
+}
+
+// A router's corrections never train.
+TEST(FrozenWeights, AreAllWhereOnlyConstantsAreNamed) {
+  const std::string refused =
+      error_of({"trainable_modules=e_score_correction_bias"}, "full", "glm-4.5-air");
+  EXPECT_TRUE(contains(refused, "'trainable_modules' names only tensors that no training changes"))
+      << refused;
+}
+
+// The loss that balances experts is of routers whose scores are a softmax.
+TEST(RouterLoss, IsRefusedForRoutersOfSigmoids) {
+  for (const char* key : {"output_router_logits=true", "router_aux_loss_coef=0.01"})
+    EXPECT_TRUE(contains(error_of({key}, "full", "glm-4.5-air"), "routers of a softmax")) << key;
+  EXPECT_EQ(error_of({"output_router_logits=true"}, "full", "qwen1.5-moe-a2.7b"), "(no error)");
 }
 
 TEST(FrozenWeights, AreTheOthersOfTrainableModules) {

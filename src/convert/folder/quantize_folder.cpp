@@ -158,7 +158,7 @@ class FolderQuantizer::Impl {
       plan_.linear_weights += tensor.source->info->elements();
     }
     for (const auto& [number, file] : files_) plan_.result_bytes += file.most_bytes();
-    plan_.for_snug_alone = models::find_family(config_.model_type)->own_linear_class;
+    plan_.for_snug_alone = models::find_family(config_.model_type)->elsewhere.own_linear_class;
     plan_.buffer_bytes = streaming_buffer_bytes(tensors_, options_.double_quant);
   }
 

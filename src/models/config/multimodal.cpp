@@ -93,7 +93,7 @@ std::string describe_text_part(std::string_view key, const std::string& type) {
   if (type.empty())
     return fmt::format("its text part, whose config is {}, is of no model_type", key);
   if (const MissingFamily* missing = find_missing_family(type))
-    return fmt::format("its text part, \"{}\" in {}, {}", type, key, say_missing(*missing));
+    return fmt::format("its text part is \"{}\" in {}, {}", type, key, say_missing(*missing));
   if (find_family(type) == nullptr)
     return fmt::format("its text part, \"{}\" in {}, is not built either; snug has {}", type, key,
                        family_names());

@@ -80,14 +80,4 @@ std::string local_frequencies_name();
 // second one.
 bool reads_rotary(const Stack& stack, base::TokenStream stream, bool local);
 
-// Every tensor that is computed from config.json and that a program of the model may read, with its
-// values: rotary frequencies, and ones where heads are normed without a weight.
-struct ComputedTensor {
-  std::string name;
-  std::vector<float> values;
-};
-std::vector<ComputedTensor> computed_tensors(const ModelConfig& config);
-// The name of the tensor of `width` ones, which stand where a norm has no weight.
-std::string ones_name(int64_t width);
-
 }  // namespace snug::models

@@ -136,7 +136,14 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kFalcon{"falcon", "FalconForCausalLM", stack, parse, describe, kPresets,
-                     "Falcon", FamilyForm::decoder, true};
+const Family kFalcon{"falcon",
+                     "FalconForCausalLM",
+                     stack,
+                     parse,
+                     describe,
+                     kPresets,
+                     "Falcon",
+                     FamilyForm::decoder,
+                     {.own_linear_class = true}};
 
 }  // namespace snug::models

@@ -27,6 +27,17 @@ struct Preset {
 
 enum class FamilyForm { decoder, mixture, encoder_decoder };
 
+// What other programs do with a family's models.
+struct Elsewhere {
+  // Whether transformers has a class of its own for the linears of this family's layers. It keeps
+  // these in 16 bits where bitsandbytes would quantise linears, so it neither reads nor writes
+  // folders that hold them in 4 bits.
+  bool own_linear_class = false;
+  // Whether PEFT on transformers 5 takes all-linear, and the names of plain mlps, for those of
+  // experts (0.21.2: peft/utils/transformers_weight_conversion.py).
+  bool peft_targets_experts = false;
+};
+
 struct Family {
   std::string_view model_type;
   std::string_view architecture;  // transformers' class: "LlamaForCausalLM"
@@ -39,13 +50,7 @@ struct Family {
   // The published models of the family, as lists for readers name them: "Qwen2, Qwen2.5".
   std::string_view models{};
   FamilyForm form = FamilyForm::decoder;
-  // Whether transformers has a class of its own for the linears of this family's layers. It keeps
-  // these in 16 bits where bitsandbytes would quantise linears, so it neither reads nor writes
-  // folders that hold them in 4 bits.
-  bool own_linear_class = false;
-  // Whether PEFT on transformers 5 takes all-linear, and the names of plain mlps, for those of
-  // experts (0.21.2: peft/utils/transformers_weight_conversion.py).
-  bool peft_targets_experts = false;
+  Elsewhere elsewhere{};
 };
 
 std::span<const Family* const> families();

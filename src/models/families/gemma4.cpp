@@ -341,8 +341,8 @@ constexpr std::array kUnifiedPresets{
 
 }  // namespace
 
-const Family kGemma4{"gemma4_text", "Gemma4ForCausalLM", stack, parse, describe, kPresets,
-                     "Gemma 4"};
+const Family kGemma4{"gemma4_text", "Gemma4ForCausalLM",       stack, parse, describe,
+                     kPresets,      "Gemma 4 E2B, E4B and 31B"};
 const Family kGemma4Unified{"gemma4_unified_text",
                             "Gemma4UnifiedForCausalLM",
                             stack,

@@ -111,7 +111,6 @@ const Family kGlm4Moe{"glm4_moe",
                       kPresets,
                       "GLM-4.5, GLM-4.5-Air",
                       FamilyForm::mixture,
-                      false,
-                      true};
+                      {.peft_targets_experts = true}};
 
 }  // namespace snug::models

@@ -64,7 +64,8 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kMixtral{"mixtral", "MixtralForCausalLM", stack, parse, describe, kPresets,
-                      "Mixtral", FamilyForm::mixture,  false, true};
+const Family kMixtral{
+    "mixtral",           "MixtralForCausalLM",          stack, parse, describe, kPresets, "Mixtral",
+    FamilyForm::mixture, {.peft_targets_experts = true}};
 
 }  // namespace snug::models

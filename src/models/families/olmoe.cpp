@@ -64,7 +64,14 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kOlmoe{"olmoe", "OlmoeForCausalLM",  stack, parse, describe, kPresets,
-                    "OLMoE", FamilyForm::mixture, false, true};
+const Family kOlmoe{"olmoe",
+                    "OlmoeForCausalLM",
+                    stack,
+                    parse,
+                    describe,
+                    kPresets,
+                    "OLMoE",
+                    FamilyForm::mixture,
+                    {.peft_targets_experts = true}};
 
 }  // namespace snug::models

@@ -75,7 +75,6 @@ const Family kQwen3Moe{"qwen3_moe",
                        kPresets,
                        "Qwen3 30B-A3B and 235B-A22B",
                        FamilyForm::mixture,
-                       false,
-                       true};
+                       {.peft_targets_experts = true}};
 
 }  // namespace snug::models

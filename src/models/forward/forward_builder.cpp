@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "models/config/rope.h"
+#include "models/config/computed_tensors.h"
 #include "models/forward/prompt_names.h"
 #include "models/weights.h"
 #include "program/ir/tensor_names.h"

@@ -30,6 +30,12 @@ constexpr GgufFamily in_turns(std::string_view model_type, std::string_view arch
           .own_head_dim = true};
 }
 
+constexpr GgufFamily glm4() {
+  GgufFamily family = in_turns("glm4", "glm4");
+  family.rotates_part = true;
+  return family;
+}
+
 constexpr GgufFamily granite(std::string_view model_type) {
   GgufFamily family = llama_like(model_type);
   family.architecture = model_type;
@@ -75,13 +81,17 @@ constexpr std::array kGgufFamilies{
                .architecture = "gemma3",
                .own_head_dim = true,
                .window_period = 6},
-    GgufFamily{
-        .model_type = "phi", .architecture = "phi2", .head = GgufHead::own, .output_bias = true},
+    GgufFamily{.model_type = "phi",
+               .architecture = "phi2",
+               .head = GgufHead::own,
+               .rotates_part = true,
+               .output_bias = true},
     GgufFamily{.model_type = "phi3", .architecture = "phi3"},
     GgufFamily{.model_type = "gpt2", .architecture = "gpt2", .output_bias = true},
     GgufFamily{.model_type = "gpt_neox",
                .architecture = "gptneox",
                .head = GgufHead::own,
+               .rotates_part = true,
                .output_bias = true,
                .needs_biases = true},
     GgufFamily{.model_type = "bloom", .architecture = "bloom", .output_bias = true},
@@ -108,13 +118,14 @@ constexpr std::array kGgufFamilies{
                .plain_expert_weights = true},
     GgufFamily{.model_type = "glm4_moe",
                .architecture = "glm4moe",
+               .rotates_part = true,
                .own_head_dim = true,
                .says_experts = true,
                .mlp_norm = "post_attention_norm"},
     smollm3(),
     ministral3(),
     ernie4_5(),
-    in_turns("glm4", "glm4"),
+    glm4(),
     GgufFamily{.model_type = "seed_oss",
                .architecture = "seed_oss",
                .own_head_dim = true,
@@ -135,7 +146,10 @@ constexpr std::array kGgufFamilies{
                .window_period = 4,
                .rotates_windows = true,
                .logit_scale = true},
-    GgufFamily{.model_type = "stablelm", .architecture = "stablelm", .head = GgufHead::own},
+    GgufFamily{.model_type = "stablelm",
+               .architecture = "stablelm",
+               .head = GgufHead::own,
+               .rotates_part = true},
     GgufFamily{.model_type = "gpt_oss",
                .architecture = "gpt-oss",
                .head = GgufHead::own,
@@ -146,6 +160,7 @@ constexpr std::array kGgufFamilies{
                .mlp_norm = "post_attention_norm"},
     GgufFamily{.model_type = "qwen3_5_text",
                .architecture = "qwen35",
+               .rotates_part = true,
                .own_head_dim = true,
                .mlp_norm = "post_attention_norm"},
     GgufFamily{.model_type = "t5", .architecture = "t5", .own_head_dim = true},
@@ -260,8 +275,10 @@ const GgufFamily& gguf_family(std::string_view model_type) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", family.model_type);
   }
   base::throw_user_error(
-      "snug writes no GGUF file of the family \"{}\", which llama.cpp does not run or has in a "
-      "form of its own. Run its folder in a program that reads Hugging Face's format. Snug writes: "
+      "snug writes no GGUF file of the family \"{}\". Run its folder in a program that reads "
+      "Hugging Face's format, or make the file with llama.cpp's converter where that knows it. "
+      "Snug "
+      "writes: "
       "{}",
       model_type, names);
 }

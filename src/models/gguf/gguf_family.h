@@ -23,6 +23,7 @@ struct GgufFamily {
   GgufHead head = GgufHead::any;
   // Rotary pairs are neighbouring elements of a head, so rows of queries and keys are reordered.
   bool rotary_in_turns = false;
+  bool rotates_part = false;  // files may say that only a part of a head is rotated
   bool own_head_dim = false;  // heads may have other sizes than hidden_size / heads
   bool output_bias = false;   // the output projection may have a bias
   std::string_view bias_key = "attention_bias";  // that of config.json which gives it one

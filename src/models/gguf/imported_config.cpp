@@ -107,7 +107,7 @@ class ConfigImport {
   }
 
   // Layers after the last one, which predict tokens after the next one.
-  int64_t further_layers() const {
+  void refuse_further_layers() const {
     const int64_t further = metadata_.integer_or(key("nextn_predict_layers"), 0);
     if (further > 0)
       metadata_.fail(key("nextn_predict_layers"),
@@ -115,12 +115,11 @@ class ConfigImport {
                                  "Snug leaves out of no file; give one without them (converted "
                                  "with --no-mtp)",
                                  further));
-    return 0;
   }
 
   // What gated delta nets say of themselves.
   void import_states() {
-    if (architecture_ != "qwen35") return;
+    if (!metadata_.has(key("ssm.state_size"))) return;
     config_.convolution_width = size("ssm.conv_kernel", program::kMostConvolutionWidth);
     config_.state_key_dim = size("ssm.state_size", kMaxHeads);
     config_.state_key_heads = size("ssm.group_count", kMaxHeads);
@@ -155,7 +154,8 @@ class ConfigImport {
   }
 
   void import_sizes() {
-    config_.num_layers = size("block_count", kMaxLayers) - further_layers();
+    refuse_further_layers();
+    config_.num_layers = size("block_count", kMaxLayers);
     config_.hidden_size = size("embedding_length", kMaxHidden);
     config_.num_heads = size_of_layers("attention.head_count", kMaxHeads);
     import_states();

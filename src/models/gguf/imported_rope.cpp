@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "models/config/rope.h"
 #include "models/families/families.h"
+#include "models/gguf/gguf_family.h"
 
 namespace snug::models {
 namespace {
@@ -73,9 +74,7 @@ class RopeImport {
                                       "or more is rotated",
                                       width, config_.head_dim));
     const std::string& type = config_.model_type;
-    const bool may_be_partial = type == "stablelm" || type == "phi" || type == "gpt_neox" ||
-                                type == "glm4" || type == "glm4_moe" || type == "qwen3_5_text";
-    if (width < config_.head_dim && !may_be_partial)
+    if (width < config_.head_dim && !gguf_family(type).rotates_part)
       metadata_.fail(key, fmt::format("is {} of the {} elements of a head; Snug's {} rotates whole "
                                       "heads",
                                       width, config_.head_dim, type));

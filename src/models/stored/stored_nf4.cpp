@@ -105,7 +105,7 @@ std::optional<StoredNf4> stored_nf4(const std::filesystem::path& folder,
     if (!first) first = linear;
     if (linear.double_quant != first->double_quant) fail_mixed(index, *first, linear);
   }
-  if (!first && find_family(config.model_type)->own_linear_class) return std::nullopt;
+  if (!first && find_family(config.model_type)->elsewhere.own_linear_class) return std::nullopt;
   if (!first)
     base::throw_user_error(
         "{} has a quantization_config, but no linear of {} is stored as NF4. If its weights are in "

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "formats/adapter/peft_adapter.h"
-#include "models/config/rope.h"
+#include "models/config/computed_tensors.h"
 #include "models/weights.h"
 #include "passes/lowering/quantize.h"
 #include "plan/job/storage_program.h"

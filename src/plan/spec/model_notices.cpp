@@ -31,7 +31,7 @@ bool has_scaled_slopes(const models::Stack& stack) {
 
 bool has_experts_in_peft(const models::ModelConfig& config) {
   const models::Family* family = models::find_family(config.model_type);
-  return family != nullptr && family->peft_targets_experts;
+  return family != nullptr && family->elsewhere.peft_targets_experts;
 }
 
 bool makes_lora(const formats::Recipe& recipe) {

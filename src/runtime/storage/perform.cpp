@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/finite.h"
 #include "formats/quantization/quant_state.h"
-#include "models/config/rope.h"
+#include "models/config/computed_tensors.h"
 #include "models/weights.h"
 #include "plan/job/storage_programs.h"
 #include "program/ir/operands.h"

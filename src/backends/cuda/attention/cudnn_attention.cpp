@@ -147,7 +147,7 @@ class Segments {
                          .above = call.bucket.above,
                          .longest = call.bucket.longest,
                          .entries = call.bucket.segments,
-                         .most = prepared_.calls().back().bucket.longest,
+                         .max_tokens = prepared_.calls().back().bucket.longest,
                          .tokens = call.shape.tokens,
                          .tables = static_cast<int32_t>(call.shape.operands()),
                          .lengths = at<int32_t>(prepared_.scratch().lengths),

@@ -62,12 +62,12 @@ const Tensor& grouped_factor(const GroupedMatmulGrad&, const OperationView& view
 // qwen3-30b-a3b the gate and up of ten experts.
 int64_t experts_at_once(const OperationView& view) {
   constexpr int64_t kValueBytes = int64_t{64} << 20;
-  constexpr int64_t kMostAtOnce = 16;
+  constexpr int64_t kMaxAtOnce = 16;
   const Tensor& a = view[GroupedMatmul::kA];
   const int64_t bytes = a.shape[1] * view[GroupedMatmul::kC].shape[1] * base::size_of(a.dtype);
   const int64_t experts = view[GroupedMatmul::kBounds].shape[0];
   return std::clamp<int64_t>(kValueBytes / std::max<int64_t>(1, bytes), 1,
-                             std::min(kMostAtOnce, experts));
+                             std::min(kMaxAtOnce, experts));
 }
 
 namespace {

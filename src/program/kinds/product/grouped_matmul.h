@@ -42,8 +42,7 @@ struct ExpertChoice {
 //
 // `stored`: b is stored as NF4 (nf4.h), with `nested` or plain scales, and the elements of each
 // expert's matrix are whole blocks. Backends dequantise the matrices of a few experts at a time, to
-// the element type of a, so that those of all experts never exist at once. There is no gradient of
-// a stored b.
+// the element type of a, into their workspace. There is no gradient of a stored b.
 struct GroupedMatmul {
   bool transpose_b = false;
   bool stored = false;

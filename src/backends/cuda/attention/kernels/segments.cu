@@ -19,7 +19,7 @@ __global__ void segment_tables(SegmentTablesRun run) {
     for (int64_t s = 0; s < run.segments && entry < run.entries && length == 0; ++s) {
       const int32_t begin = run.bounds[2 * s];
       const int32_t tokens = run.bounds[2 * s + 1] - begin;
-      device_check(tokens <= run.most);
+      device_check(tokens <= run.max_tokens);
       if (tokens <= run.above || tokens > run.longest) continue;
       const bool is_this = before++ == entry;
       if (is_this) length = tokens;

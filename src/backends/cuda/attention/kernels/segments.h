@@ -19,7 +19,7 @@ struct SegmentTablesRun {
   int64_t above = 0;
   int64_t longest = 0;
   int64_t entries = 0;
-  int64_t most = 0;  // tokens in any segment; a batch with a longer one is refused
+  int64_t max_tokens = 0;  // of a segment; a batch with a longer one ends in an error
   int64_t tokens = 0;
   int32_t tables = 0;
   int64_t strides[kSegmentTables]{};  // elements per token, for each table
