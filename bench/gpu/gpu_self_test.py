@@ -51,7 +51,7 @@ def check(setting: stages.Setting, result: dict) -> None:
 
 def check_training(result: dict) -> None:
     require(result["failures"] == [], result["failures"])
-    require(len(result["training"]) == len(result["profile"]) == len(jobs.DRY_TRAINING), result["training"])
+    require((len(result["training"]), len(result["profile"])) == (len(jobs.DRY_TRAINING), len(jobs.DRY_PROFILED)), result["training"])
     for row in result["training"]:
         require(row["steps"] == 2 and row["step_seconds"] > 0 and row["planned_peak_bytes"] > 0, row)
         require(row["libraries"], "which libraries were measured")

@@ -142,6 +142,7 @@ PEER_STEPS = 3
 # The same stages on a shape that a processor runs in seconds.
 DRY_MODEL = "smollm2-135m"
 DRY_TRAINING = (quick(DRY_MODEL, "lora", 1, 16), Job(DRY_MODEL, "qlora", 1, 16, LEAN, "checkpoints"))
+DRY_PROFILED = DRY_TRAINING[1:]
 DRY_DECODING = (Decoding(DRY_MODEL, "bf16"), Decoding(DRY_MODEL, "nf4"))
 DRY_LONGEST = Job(DRY_MODEL, "qlora", 1, 16, LEAN, "longest row", OFFLOADED)  # longest.dry_job sets its budget
 

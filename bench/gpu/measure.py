@@ -111,7 +111,7 @@ def real_measurements(result: dict, peer_of) -> list[Measurement]:
 def dry_measurements(result: dict) -> list[Measurement]:
     return [*training(jobs.DRY_TRAINING), *decoding(jobs.DRY_DECODING),
             Measurement("calibration", "calibration", lambda setting: stages.calibrate(setting, 4)),
-            *profiles(jobs.DRY_TRAINING), *peers(jobs.DRY_TRAINING, result, gpu_self_test.made_up_peer),
+            *profiles(jobs.DRY_PROFILED), *peers(jobs.DRY_TRAINING, result, gpu_self_test.made_up_peer),
             *peer_decoding(jobs.DRY_DECODING, gpu_self_test.made_up_peer),
             Measurement("longest", "longest", lambda setting: longest.longest(setting, longest.dry_job(setting), 64))]
 

@@ -123,8 +123,8 @@ MODELS = {
     "rope_llama3": Spec(
         "rope scaling llama3 with all three bands in use, explicit head_dim 16, tied (Llama 3.1 and 3.2)",
         105,
-        dict(vocab_size=61, hidden_size=24, intermediate_size=30, num_hidden_layers=2, num_attention_heads=4,
-             num_key_value_heads=2, head_dim=16, rms_norm_eps=1e-5, rope_parameters=LLAMA3_ROPE,
+        dict(vocab_size=29, hidden_size=14, intermediate_size=18, num_hidden_layers=2, num_attention_heads=2,
+             num_key_value_heads=1, head_dim=16, rms_norm_eps=1e-5, rope_parameters=LLAMA3_ROPE,
              max_position_embeddings=800, tie_word_embeddings=True),
     ),
     "rope_linear": Spec(

@@ -184,7 +184,7 @@ TEST(Score, PrintsLogProbabilitiesAndWritesLogits) {
 // A text longer than a chunk scores as in one piece.
 TEST(Score, ChunksAgree) {
   const formats::Recipe recipe = golden_recipe("rope_llama3");
-  const engine::Ids ids = random_ids(600, 61, 5);
+  const engine::Ids ids = random_ids(600, 29, 5);
   plan::InferenceShape shape = generate::score_shape(600);
   EXPECT_LT(shape.prefill_tokens, 600);
   engine::Inference chunks(recipe, runtime::open_model(recipe), shape);
