@@ -20,7 +20,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kMinRepeats = 3;
-constexpr double kMinStepSeconds = 3.0;
+constexpr double kMinStepSeconds = 1.0;
 
 // The planned seconds of a step, by the line of the printed table.
 struct Plan {
