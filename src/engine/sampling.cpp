@@ -174,7 +174,8 @@ bool Sampler::cut_by_top_p(std::span<const float> logits) {
   maxima_.likeliest(kFirst, candidates_);
   const size_t above = count_above_min_p();
   weigh_list();
-  const std::optional<size_t> kept = count_reaching(options_.top_p * weights_.sum(logits));
+  const std::optional<size_t> kept =
+      count_reaching(options_.top_p * weights_.sum(logits, block_sums_));
   if (!kept && candidates_.size() == kFirst) return false;
   candidates_.resize(std::min(above, kept.value_or(candidates_.size())));
   return true;

@@ -15,6 +15,7 @@
 #include "backends/cuda/device/planned_card.h"
 #include "formats/recipe/recipe.h"
 #include "plan/choice/change_search.h"
+#include "plan/document/document.h"
 #include "plan/job/assembly.h"
 #include "plan/spec/resolve.h"
 #include "plan/time/calibration_file.h"
@@ -93,6 +94,7 @@ TEST(PlannedCard, HoldsAllExpertsOf30BillionParametersIn24Gigabytes) {
                                 "per_device_train_batch_size=1", "max_length=2048"});
   const PlanDocument document = document_of(recipe, rtx);
   EXPECT_LE(device_bytes(document), rtx.capacity_bytes(program::Space::device));
+  EXPECT_TRUE(testing::contains(summary(document), "base nf4-dq with its experts,"));
 }
 
 // Sizes do not hang on the card: what was planned for one is byte for byte what another needs.

@@ -180,6 +180,7 @@ std::string to_json(const PlanDocument& document) {
   json["method"] = document.method;
   if (!document.objective.empty()) json["objective"] = document.objective;
   json["base"] = document.base;
+  if (document.experts_in_4_bits) json["experts_in_4_bits"] = true;
   json["compute_dtype"] = document.compute_dtype;
   json["recompute"] = document.recompute;
   for (const PlanDocument::LayerModes& run : document.recompute_layers)

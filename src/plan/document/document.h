@@ -82,10 +82,11 @@ struct PlanDocument {
       change;
   std::string model;
   std::string method;
-  std::string objective;      // as in recipes; empty: next-token prediction
-  std::string base;           // how linears are stored: "bf16", "fp32", "nf4", "nf4-dq"
-  std::string compute_dtype;  // as in recipes: "bf16", "fp16" or "fp32"
-  std::string recompute;      // as in recipes
+  std::string objective;           // as in recipes; empty: next-token prediction
+  std::string base;                // how linears are stored: "bf16", "fp32", "nf4", "nf4-dq"
+  bool experts_in_4_bits = false;  // matrices of experts are stored as linears are
+  std::string compute_dtype;       // as in recipes: "bf16", "fp16" or "fp32"
+  std::string recompute;           // as in recipes
   // The modes chosen for recompute=auto: consecutive layers with the same mode, from the first
   // layer on.
   struct LayerModes {

@@ -247,8 +247,9 @@ std::string layers_text(const PlanDocument& document) {
 
 std::string summary(const PlanDocument& document) {
   const SpaceReport& device = document.device.report;
-  std::string text = fmt::format("plan: {} {} on {}, base {}, compute {}, recompute {}",
+  std::string text = fmt::format("plan: {} {} on {}, base {}{}, compute {}, recompute {}",
                                  document.model, document.method, document.target, document.base,
+                                 document.experts_in_4_bits ? " with its experts" : "",
                                  document.compute_dtype, document.recompute);
   if (!document.objective.empty()) text += fmt::format(", objective {}", document.objective);
   if (document.activation_offloading) text += ", activations offloaded";

@@ -86,6 +86,7 @@ PlanDocument document_of(const TrainingInputs& inputs, const TrainingSpec& spec,
   if (spec.objective.kind != methods::ObjectiveKind::next_token)
     document.objective = base::word_of(spec.objective.kind);
   document.base = base_name(spec);
+  document.experts_in_4_bits = spec.quantization && !spec.quantization->experts.empty();
   document.compute_dtype = type_name(spec.compute);
   document.recompute = base::word_of(inputs.recipe.recompute);
   if (inputs.recipe.recompute == formats::Recompute::automatic)
