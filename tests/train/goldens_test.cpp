@@ -155,6 +155,8 @@ std::vector<GoldenParameter> cases_in(program::DType compute) {
     cases.push_back({backend, "lora_experts", "qwen3_moe/model", "lora_experts/adapter"});
     cases.push_back({backend, "lora_experts_granitemoe", "granitemoe/model",
                      "lora_experts_granitemoe/adapter"});
+    cases.push_back({backend, "lora_experts_qwen3_5_moe", "qwen3_5_moe/model",
+                     "lora_experts_qwen3_5_moe/adapter"});
     // In bf16 the gradients of a clamped gate's adapters are up to 0.17 off.
     if (compute == program::DType::f32)
       cases.push_back(
