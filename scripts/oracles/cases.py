@@ -1,5 +1,6 @@
 """Logits, loss and every weight gradient of each tiny model, and the same loss in fp64 and in bf16."""
 
+import contextlib
 import copy
 import json
 import pathlib
@@ -8,6 +9,8 @@ from unittest import mock
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
 from transformers.models.qwen3_5 import modeling_qwen3_5
+from transformers.models.qwen3_5_moe import modeling_qwen3_5_moe
+from transformers.models.qwen3_next import modeling_qwen3_next
 
 import golden_io
 import tiny_models
@@ -66,6 +69,14 @@ def delta_rule_in_fp64(query, key, value, g, beta, **_):
     return torch.stack(given, dim=1), None
 
 
+def rules_in_fp64() -> contextlib.ExitStack:
+    """The gated delta rule in fp64 in all families that have it, while the result is entered."""
+    stack = contextlib.ExitStack()
+    for family in (modeling_qwen3_5, modeling_qwen3_5_moe, modeling_qwen3_next):
+        stack.enter_context(mock.patch.object(family, "torch_chunk_gated_delta_rule", delta_rule_in_fp64))
+    return stack
+
+
 def softmax_in_its_type(scores, dim, dtype=None):
     """functional.softmax without the rounding to fp32 that eager attention asks for."""
     return torch.softmax(scores, dim)
@@ -80,7 +91,7 @@ def in_fp64(model: PreTrainedModel) -> PreTrainedModel:
         if type(module).__name__.startswith("Gemma4") and type(module).__name__.endswith("RMSNorm"):
             module.forward = gemma4_norm_in_fp64.__get__(module)
         elif type(module).__name__.endswith("RMSNorm"):
-            adds_one = type(module).__name__.startswith(("Gemma", "Qwen3_5"))
+            adds_one = type(module).__name__.startswith(("Gemma", "Qwen3_5", "Qwen3Next"))
             in_double = gemma_norm_in_fp64 if adds_one else norm_in_fp64
             module.forward = in_double.__get__(module)
         elif type(module).__name__.endswith("RMSNormGated"):
@@ -119,8 +130,7 @@ def make(name: str, root: pathlib.Path) -> str:
     grads = golden_io.gradients(model)
 
     double = in_fp64(model)
-    with mock.patch.object(torch.nn.functional, "softmax", softmax_in_its_type), \
-            mock.patch.object(modeling_qwen3_5, "torch_chunk_gated_delta_rule", delta_rule_in_fp64):
+    with mock.patch.object(torch.nn.functional, "softmax", softmax_in_its_type), rules_in_fp64():
         logits_fp64, loss_fp64 = mean_loss(double, ids, targets)
     loss_fp64.backward()
     exact = golden_io.gradients(double)

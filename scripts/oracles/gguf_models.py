@@ -19,6 +19,15 @@ GPT_OSS = GROUPED | dict(head_dim=64, intermediate_size=256, num_hidden_layers=4
                          rope_parameters=dict(rope_type="default", rope_theta=150000.0))
 
 
+GATED_DELTA = dict(linear_num_key_heads=2, linear_num_value_heads=6, linear_key_head_dim=32, linear_value_head_dim=32, linear_conv_kernel_dim=4,
+                   rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.25))
+SHARED_EXPERTS = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=256, shared_expert_intermediate_size=512)
+
+
+def without(fields: dict, key: str) -> dict:
+    return {name: value for name, value in fields.items() if name != key}
+
+
 def longrope(original: int) -> dict:
     return dict(rope_type="longrope", rope_theta=10000.0, long_factor=LONG, short_factor=[1.0 + factor / 8 for factor in LONG],
                 original_max_position_embeddings=original)
@@ -82,9 +91,9 @@ def configs() -> dict[str, hf.PretrainedConfig]:
         "stablelm": hf.StableLmConfig(**GROUPED, partial_rotary_factor=0.25, use_qkv_bias=True),
         "stablelm_tied": hf.StableLmConfig(**GROUPED, partial_rotary_factor=0.25, tie_word_embeddings=True),
         "gpt_oss": hf.GptOssConfig(**GPT_OSS),
-        "qwen3_5": hf.Qwen3_5TextConfig(**GROUPED, head_dim=64, linear_num_key_heads=2, linear_num_value_heads=6, linear_key_head_dim=32,
-                                        linear_value_head_dim=32, linear_conv_kernel_dim=4,
-                                        rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.25)),
+        "qwen3_5": hf.Qwen3_5TextConfig(**GROUPED, head_dim=64, **GATED_DELTA),
+        "qwen3_5_moe": hf.Qwen3_5MoeTextConfig(**without(GROUPED, "intermediate_size"), head_dim=64, **GATED_DELTA, **SHARED_EXPERTS),
+        "qwen3_next": hf.Qwen3NextConfig(**GROUPED, head_dim=64, **GATED_DELTA, **SHARED_EXPERTS),
         "t5": hf.T5Config(**T5, feed_forward_proj="relu", tie_word_embeddings=True),
         "t5_gated": hf.T5Config(**T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
         "mt5": hf.MT5Config(**T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False),

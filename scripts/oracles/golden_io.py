@@ -42,7 +42,7 @@ STACKED_NAMES = {
                    "block_sparse_moe.experts.down_proj": "block_sparse_moe.output_linear.weight"},
 } | {family: {"mlp.experts.gate_up_proj": "mlp.experts.*.gate_proj+up_proj.weight",
               "mlp.experts.down_proj": "mlp.experts.*.down_proj.weight"}
-     for family in ("qwen3_moe", "qwen2_moe", "olmoe", "glm4_moe")}
+     for family in ("qwen3_moe", "qwen2_moe", "olmoe", "glm4_moe", "qwen3_next")}
 
 
 def stacked_name(name: str, model_type: str) -> str:

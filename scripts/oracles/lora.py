@@ -37,6 +37,9 @@ ADAPTERS = {
         "mlp.experts.gate_up_proj", "mlp.experts.down_proj"])),
     "lora_experts_granitemoe": ("granitemoe", dict(r=2, lora_alpha=6, target_modules=["k_proj"], target_parameters=[
         "experts.gate_up_proj", "experts.down_proj"])),
+    # Next to gated delta nets, which PEFT adapts by the names of their linears.
+    "lora_experts_qwen3_5_moe": ("qwen3_5_moe", dict(r=1, lora_alpha=3, target_modules=["in_proj_z", "q_proj"], target_parameters=[
+        "mlp.experts.gate_up_proj", "mlp.experts.down_proj"])),
 }
 # Of gates that are clamped, no rounding to bf16 takes one from one side of the limit to the other with this seed.
 SEEDS = {"lora_experts_gpt_oss": 4003}

@@ -463,6 +463,30 @@ MODELS = {
              layer_types=["linear_attention", "full_attention"], pad_token_id=None, tie_word_embeddings=True),
         "qwen3_5_text",
     ),
+    "qwen3_5_moe": Spec(
+        "the layers of qwen3_5 with two of four experts, those of a layer in one tensor, and a shared one with a gate, tied "
+        "(Qwen3.5 35B-A3B)",
+        1136,
+        dict(vocab_size=13, hidden_size=8, moe_intermediate_size=2, shared_expert_intermediate_size=3, num_hidden_layers=2,
+             num_attention_heads=2, num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-6,
+             rope_parameters={**DEFAULT_ROPE, "partial_rotary_factor": 0.25}, linear_num_key_heads=2,
+             linear_num_value_heads=4, linear_key_head_dim=4, linear_value_head_dim=3, linear_conv_kernel_dim=3,
+             layer_types=["linear_attention", "full_attention"], num_experts=4, num_experts_per_tok=2, pad_token_id=None,
+             tie_word_embeddings=True),
+        "qwen3_5_moe_text",
+    ),
+    "qwen3_next": Spec(
+        "the layers of qwen3_5_moe with the projections of a gated delta net in two tensors, by key head, and layer 1 with "
+        "one mlp, tied (Qwen3-Next)",
+        1013,
+        dict(vocab_size=13, hidden_size=6, intermediate_size=5, moe_intermediate_size=2, shared_expert_intermediate_size=3,
+             num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, head_dim=8, rms_norm_eps=1e-6,
+             rope_parameters={**DEFAULT_ROPE, "partial_rotary_factor": 0.25}, linear_num_key_heads=2,
+             linear_num_value_heads=4, linear_key_head_dim=4, linear_value_head_dim=3, linear_conv_kernel_dim=3,
+             layer_types=["linear_attention", "full_attention"], num_experts=4, num_experts_per_tok=2, norm_topk_prob=True,
+             mlp_only_layers=[1], pad_token_id=None, tie_word_embeddings=True),
+        "qwen3_next",
+    ),
     "gemma4": Spec(
         "a window of 7 in layer 0; wider heads, fewer of keys, whose projection gives the values too, and a third "
         "of the frequencies in layer 1; values normed, factors of layers, logits capped (Gemma 4 of 12B and 31B)",
@@ -514,8 +538,8 @@ def implementation_of(config) -> dict:
 
 
 def is_centred_at_one(model_type: str, key: str) -> bool:
-    """Whether a norm's weight is the factor itself; Gemma and Qwen 3.5 store what they add to one."""
-    if model_type == "qwen3_5_text":
+    """Whether a norm's weight is the factor itself; Gemma, Qwen 3.5 and Qwen3-Next store what they add to one."""
+    if model_type in ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next"):
         return "linear_attn" in key
     return not model_type.startswith("gemma") or model_type.startswith("gemma4")
 
@@ -553,6 +577,8 @@ def build(name: str) -> PreTrainedModel:
 
 def save(model: PreTrainedModel, folder: pathlib.Path, **options) -> None:
     """Writes a Hugging Face folder as transformers does, and next to its config.json the form transformers 4 wrote."""
+    if model.config.model_type == "qwen3_5_moe_text":  # as published; transformers writes a tensor for each matrix
+        options["save_original_format"] = False
     model.save_pretrained(folder, **options)
     config = json.loads((folder / "config.json").read_text())
     (folder / "config_v4.json").write_text(json.dumps(as_version_4(config), indent=2) + "\n")

@@ -244,16 +244,23 @@ struct GatedDeltaBlock {
   int64_t value_heads = 0;  // a multiple of key_heads
   int64_t key_dim = 0;      // elements of a head
   int64_t value_dim = 0;
+  // The linears are two: `query_key_value` has the gate's rows too, and `write` those of `decay`.
+  // Rows are grouped by key head: its query, its key, its values and the gate of these; and how
+  // much of its values is written, and their decays.
+  bool is_grouped = false;
   Linear query_key_value;   // all queries, then all keys, then all values
   Linear gate;              // (value heads * value_dim, hidden)
   Linear write;             // (value heads, hidden): how much of a value is written, before sigmoid
   Linear decay;             // (value heads, hidden): of the state, before softplus
-  std::string convolution;  // module of a weight (rows of query_key_value, 1, convolution_width)
+  std::string convolution;  // module of a weight (convolved_columns(), 1, convolution_width)
   int64_t convolution_width = 0;
   std::string decay_rate;  // name of a tensor (value heads): the logarithm of the factor of decays
   std::string decay_bias;  // name of a tensor (value heads), which is added to `decay`
   Norm norm;               // of what a head gives
   Linear output;
+
+  // All queries, all keys and all values.
+  int64_t convolved_columns() const { return 2 * key_heads * key_dim + value_heads * value_dim; }
 };
 
 // down(activation(gate(x)) * input), where `input` is what the stack's LayerInputs give this layer.
@@ -356,6 +363,9 @@ struct Stack {
   // Files may hold layers after the last one, which predict tokens after the next one and are
   // skipped.
   bool further_layers = false;
+  // The module of further layers that files may hold, which predict tokens after the next one:
+  // "mtp". They are skipped, and written back as they are. Empty: there are none.
+  std::string further_module;
   // Tensors of a layer that files may hold although they are not weights: "attention.masked_bias".
   std::vector<std::string> ignored;
   // Other names under which files may hold the embedding's table.

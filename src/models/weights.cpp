@@ -118,10 +118,10 @@ class WeightList {
     add(block.decay_bias, {block.value_heads}, Initializer::ones);
     add(block.decay_rate, {block.value_heads}, Initializer::zeros);
     (*this)(block.query_key_value);
-    (*this)(block.gate);
+    if (!block.is_grouped) (*this)(block.gate);
     (*this)(block.write);
-    (*this)(block.decay);
-    add(weight_name(block.convolution), {block.query_key_value.out, 1, block.convolution_width},
+    if (!block.is_grouped) (*this)(block.decay);
+    add(weight_name(block.convolution), {block.convolved_columns(), 1, block.convolution_width},
         Initializer::normal);
     (*this)(block.norm);
     (*this)(block.output);
@@ -254,6 +254,7 @@ bool is_ignorable(const std::string& name, const Stack& stack) {
   };
   if (std::ranges::any_of(stack.ignored, is_of_layer)) return true;
   if (stack.further_layers && is_of_further_layer(name, stack)) return true;
+  if (!stack.further_module.empty() && name.starts_with(stack.further_module + ".")) return true;
   return stack.tied_head && name == head_weight(stack);
 }
 

@@ -264,23 +264,28 @@ fs::path write_counted(const models::ModelConfig& config, const fs::path& folder
 
 // States of llama.cpp are square, and those of the golden are not.
 TEST(GgufWeights, OfGatedDeltaNetsComeBack) {
-  const TemporaryFolder folder;
-  json changed = base::read_json_file(folder_of("qwen3_5") / "config.json");
-  changed["linear_value_head_dim"] = changed["linear_key_head_dim"];
-  const models::ModelConfig config = models::parse_config(changed.dump(), "config.json");
-  const fs::path counted = write_counted(config, folder / "counted");
-  const GgufWeights weights(write_gguf(counted, config, folder / "x.gguf"));
-  expect_weights(weights, counted, 2e-7F);
-  expect_settings(weights, models::describe(config), {"partial_rotary_factor"});
-  const GgufFile file(folder / "x.gguf");
-  // The value heads 0 and 1 share key head 0: in the file 0 and 2 come first.
-  std::vector<float> rates(4);
-  file.read_range(*file.find("blk.0.ssm_a"), 0, std::as_writable_bytes(std::span(rates)));
-  const std::vector<float> logarithms =
-      golden_values(formats::TensorIndex(counted), "model.layers.0.linear_attn.A_log");
-  for (const auto& [place, head] : {std::pair{0, 0}, {1, 2}, {2, 1}, {3, 3}})
-    EXPECT_FLOAT_EQ(rates[static_cast<size_t>(place)],
-                    -std::exp(logarithms[static_cast<size_t>(head)]));
+  // The value heads 0 and 1 share key head 0: in files of qwen35 0 and 2 come first.
+  const std::map<std::string, std::vector<size_t>> orders{
+      {"qwen3_5", {0, 2, 1, 3}}, {"qwen3_5_moe", {0, 2, 1, 3}}, {"qwen3_next", {0, 1, 2, 3}}};
+  for (const auto& [name, heads] : orders) {
+    SCOPED_TRACE(name);
+    const TemporaryFolder folder;
+    json changed = base::read_json_file(folder_of(name) / "config.json");
+    changed["linear_value_head_dim"] = changed["linear_key_head_dim"];
+    changed["mlp_only_layers"] = json::array();
+    const models::ModelConfig config = models::parse_config(changed.dump(), "config.json");
+    const fs::path counted = write_counted(config, folder / "counted");
+    const GgufWeights weights(write_gguf(counted, config, folder / "x.gguf"));
+    expect_weights(weights, counted, 2e-7F);
+    expect_settings(weights, models::describe(config), {"partial_rotary_factor"});
+    const GgufFile file(folder / "x.gguf");
+    std::vector<float> rates(4);
+    file.read_range(*file.find("blk.0.ssm_a"), 0, std::as_writable_bytes(std::span(rates)));
+    const std::vector<float> logarithms =
+        golden_values(formats::TensorIndex(counted), "model.layers.0.linear_attn.A_log");
+    for (size_t place = 0; place < heads.size(); ++place)
+      EXPECT_FLOAT_EQ(rates[place], -std::exp(logarithms[heads[place]]));
+  }
 }
 
 std::string refusal_of(const std::string& name,

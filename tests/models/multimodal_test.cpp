@@ -135,6 +135,29 @@ TEST(Multimodal, Qwen35IsItsTextPart) {
   EXPECT_EQ(inverse_frequencies(config), inverse_frequencies(expected));
 }
 
+// As Qwen publishes 3.5 35B-A3B. Its config.json does not say how its files hold experts.
+TEST(Multimodal, Qwen35OfExpertsIsItsTextPart) {
+  const ModelConfig config = parse_config(
+      R"({"model_type": "qwen3_5_moe", "image_token_id": 248056, "tie_word_embeddings": false,
+          "vision_config": {"model_type": "qwen3_5_moe", "depth": 27},
+          "text_config": {"model_type": "qwen3_5_moe_text", "attn_output_gate": true,
+          "hidden_size": 2048, "num_hidden_layers": 40, "num_attention_heads": 16,
+          "num_key_value_heads": 2, "full_attention_interval": 4, "linear_num_value_heads": 32,
+          "mamba_ssm_dtype": "float32", "mtp_num_hidden_layers": 1, "num_experts": 256,
+          "num_experts_per_tok": 8, "moe_intermediate_size": 512,
+          "shared_expert_intermediate_size": 512, "router_aux_loss_coef": 0.001,
+          "max_position_embeddings": 262144, "rope_parameters": {"mrope_interleaved": true,
+          "mrope_section": [11, 11, 10], "partial_rotary_factor": 0.25, "rope_theta": 10000000,
+          "rope_type": "default"}}})",
+      "config.json");
+  const ModelConfig expected = preset("qwen3.5-35b-a3b").value();
+  EXPECT_EQ(config.text_module, "model.language_model");
+  EXPECT_EQ(parameter_count(config), parameter_count(expected));
+  EXPECT_EQ(config.recurrent_layers, expected.recurrent_layers);
+  EXPECT_EQ(inverse_frequencies(config), inverse_frequencies(expected));
+  EXPECT_TRUE(config.experts_in_one);
+}
+
 // As Google publishes Gemma 4 31B and 12B: the whole of the latter has another type.
 TEST(Multimodal, Gemma4IsItsTextPart) {
   const auto expect_preset = [](const std::string& config, const char* name) {

@@ -97,6 +97,21 @@ TEST(PlannedCard, HoldsAllExpertsOf30BillionParametersIn24Gigabytes) {
   EXPECT_TRUE(testing::contains(summary(document), "base nf4-dq with its experts,"));
 }
 
+// A job of the table there fits, and the same with rows twice as long does not.
+TEST(PlannedCard, HoldsAllExpertsOf35BillionParametersIn24Gigabytes) {
+  const PlannedCard rtx = card("rtx-4090");
+  const auto bytes_of = [&](const std::string& length) {
+    const formats::Recipe recipe = formats::load_recipe(
+        "", {"model=qwen3.5-35b-a3b", "method=qlora", "load_experts_in_4bit=true",
+             "target_modules=q_proj,k_proj,v_proj,o_proj,in_proj_qkv,in_proj_z,out_proj",
+             "target_parameters=mlp.experts.gate_up_proj,mlp.experts.down_proj", "lora_r=8",
+             "optim=adamw_8bit", "recompute=layer", "per_device_train_batch_size=1", length});
+    return device_bytes(document_of(recipe, rtx));
+  };
+  EXPECT_LE(bytes_of("max_length=1024"), rtx.capacity_bytes(program::Space::device));
+  EXPECT_GT(bytes_of("max_length=2048"), rtx.capacity_bytes(program::Space::device));
+}
+
 // Sizes do not hang on the card: what was planned for one is byte for byte what another needs.
 TEST(PlannedCard, PlansTheSameBytesAgainAndForEveryCard) {
   const std::vector<std::string> words{"method=qlora", "recompute=layer"};

@@ -164,6 +164,9 @@ const std::map<std::string, int64_t> kPublished{{"codellama-13b", 13016028160},
                                                 {"qwen3.5-27b", 26895998464},
                                                 {"qwen3.6-27b", 26895998464},
                                                 {"qwen3.8-27b", 26895998464},
+                                                {"qwen3.5-35b-a3b", 34660610688},
+                                                {"qwen3.6-35b-a3b", 34660610688},
+                                                {"qwen3-next-80b-a3b", 79674391296},
                                                 // Of Gemma4ForCausalLM and its unified form, with
                                                 // the factors of layers, which are buffers there.
                                                 {"gemma-4-12b", 11907350320},

@@ -51,6 +51,8 @@ inline constexpr std::array kGoldenModels{"basic",
                                           "granitemoe",
                                           "glm4_moe",
                                           "qwen3_5",
+                                          "qwen3_5_moe",
+                                          "qwen3_next",
                                           "gemma4",
                                           "gemma4_sharing",
                                           "granite_hybrid"};

@@ -157,6 +157,8 @@ std::vector<GoldenParameter> cases_in(program::DType compute) {
                      "lora_experts_granitemoe/adapter"});
     cases.push_back(
         {backend, "lora_experts_gpt_oss", "gpt_oss/model", "lora_experts_gpt_oss/adapter"});
+    cases.push_back({backend, "lora_experts_qwen3_5_moe", "qwen3_5_moe/model",
+                     "lora_experts_qwen3_5_moe/adapter"});
     cases.push_back({backend, "lora_gpt_neox", "gpt_neox_in_turn/model", "lora_gpt_neox/adapter"});
     cases.push_back({backend, "prompt_layer", "grouped_tied/model", "prompt_layer/adapter"});
     cases.push_back({backend, "prompt_head", "qwen3/model", "prompt_head/adapter"});

@@ -45,7 +45,7 @@ TEST_P(MergedExperts, HaveTheLossOfTheAdapterNextToTheModel) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MergedExperts,
-                         ::testing::Values("qwen3_moe", "gpt_oss", "granitemoe"),
+                         ::testing::Values("qwen3_moe", "gpt_oss", "granitemoe", "qwen3_5_moe"),
                          [](const auto& each) { return each.param; });
 
 }  // namespace

@@ -132,6 +132,7 @@ class ExpandedWeights::Impl {
     expand_config();
     model_ = models::parse_config(config_.dump(), base.companions().string() + "/config.json");
     model_.tied_embeddings = old_.tied_embeddings;
+    model_.experts_in_one = old_.experts_in_one;
     check_layers();
     list();
   }

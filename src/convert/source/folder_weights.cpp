@@ -19,6 +19,7 @@
 #include "formats/quantization/quantization_config.h"
 #include "models/config/multimodal.h"
 #include "models/families/families.h"
+#include "models/stored/expert_files.h"
 #include "models/stored/open_weights.h"
 #include "models/weights.h"
 
@@ -55,11 +56,14 @@ json without_quantization(json config) {
 
 // The text model in a multimodal one; nothing where Snug does not know it, since merging and
 // exporting other tensors needs none.
-std::optional<ModelConfig> text_model(const json& whole, const std::string& file) {
+std::optional<ModelConfig> text_model(const json& whole, const fs::path& folder,
+                                      const std::string& file) {
   const std::optional<json> part = models::text_config(whole);
   if (!part) return std::nullopt;
   try {
-    return models::parse_config(part->dump(), file);
+    ModelConfig config = models::parse_config(part->dump(), file);
+    models::settle_expert_files(folder, config);
+    return config;
   } catch (const base::UserError&) {
     return std::nullopt;
   }
@@ -138,7 +142,7 @@ class FolderWeights::Impl {
     const json plain = without_quantization(folder_.config());
     if (!is_multimodal_) return models::parse_config(plain.dump(), file);
     formats::parse_quantization_config(folder_.config(), file);  // refuses all but NF4
-    return text_model(plain, file);
+    return text_model(plain, folder_.path(), file);
   }
 
   TensorIndex open_index() const {

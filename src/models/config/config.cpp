@@ -21,6 +21,7 @@
 #include "models/config/unknown_keys.h"
 #include "models/families/families.h"
 #include "models/families/missing_families.h"
+#include "models/stored/expert_files.h"
 #include "models/stored/file_widths.h"
 #include "models/stored/stored_head.h"
 #include "models/stored/stored_nf4.h"
@@ -153,6 +154,7 @@ ModelSource find_model(const std::string& name_or_folder) {
   const auto json = base::read_json_file(path);
   ModelConfig config = parse_config_object(base::JsonObject(json, path.string()));
   say_unknown_keys(path, unknown_keys(*part_of(config, json)));
+  settle_expert_files(folder, config);
   config.stored = stored_nf4(folder, config);
   if (has_head_of_its_own(folder, config)) {
     config.tied_embeddings = false;

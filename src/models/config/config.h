@@ -110,8 +110,11 @@ struct ModelConfig {
   int64_t convolution_width = 0;
   // For families with mixtures of experts.
   int64_t num_experts = 0;
-  int64_t chosen_experts = 0;      // experts per token
-  int64_t expert_size = 0;         // intermediate_size of an expert
+  int64_t chosen_experts = 0;  // experts per token
+  int64_t expert_size = 0;     // intermediate_size of an expert
+  // For families whose files hold the matrices of a layer's experts either each in a tensor of its
+  // own or all in one: they are in one (models/stored/expert_files.h).
+  bool experts_in_one = false;
   bool normalize_experts = true;   // their weights are divided by their sum
   int64_t shared_expert_size = 0;  // intermediate_size of a shared expert; 0: there is none
   int64_t expert_groups = 1;       // n_group and topk_group

@@ -34,6 +34,7 @@ constexpr std::array kWholeModels{WholeModel{"gemma3", "model.language_model", t
                                   WholeModel{"qwen2_5_vl", "model.language_model", false, true},
                                   WholeModel{"qwen2_vl", "model.language_model", false, true},
                                   WholeModel{"qwen3_5", "model.language_model", false},
+                                  WholeModel{"qwen3_5_moe", "model.language_model", false},
                                   WholeModel{"qwen3_vl", "model.language_model", false}};
 
 // Text parts that are, for text, the network of a family under another name: where a token has one

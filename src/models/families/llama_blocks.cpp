@@ -55,15 +55,25 @@ GatedMlp gated_mlp(const ModelConfig& config, const std::string& module, int64_t
 }
 
 ExpertsBlock gated_experts(const ModelConfig& config) {
+  const bool in_one = config.experts_in_one;
   return {.router = {"mlp.gate", config.num_experts, config.hidden_size},
           .experts = config.num_experts,
           .chosen = config.chosen_experts,
           .normalize = config.normalize_experts,
           .module = "mlp.experts",
-          .gate = "gate_proj",
-          .up = "up_proj",
+          .gate = in_one ? "gate_up_proj" : "gate_proj",
+          .up = in_one ? "" : "up_proj",
           .down = "down_proj",
-          .inner = config.expert_size};
+          .inner = config.expert_size,
+          .files = in_one ? ExpertFiles::stacked : ExpertFiles::each};
+}
+
+ExpertsBlock experts_beside_shared(const ModelConfig& config) {
+  ExpertsBlock experts = gated_experts(config);
+  experts.shared = {
+      .mlp = gated_mlp(config, "mlp.shared_expert", config.shared_expert_size),
+      .gate = Linear{.module = "mlp.shared_expert_gate", .out = 1, .in = config.hidden_size}};
+  return experts;
 }
 
 Mlp plain_mlp(const ModelConfig& config, const MlpNames& names, Activation activation, bool bias) {

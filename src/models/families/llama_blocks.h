@@ -32,8 +32,11 @@ GatedMlp gated_mlp(const ModelConfig& config, bool bias = false);
 GatedMlp gated_mlp(const ModelConfig& config, const std::string& module, int64_t inner,
                    bool bias = false);
 
-// The router mlp.gate and the experts mlp.experts.N.{gate,up,down}_proj, of the config's sizes.
+// The router mlp.gate and the experts mlp.experts.N.{gate,up,down}_proj, of the config's sizes. All
+// experts are in mlp.experts.gate_up_proj and mlp.experts.down_proj where the config says so.
 ExpertsBlock gated_experts(const ModelConfig& config);
+// The same with a shared expert, mlp.shared_expert, whose output mlp.shared_expert_gate scales.
+ExpertsBlock experts_beside_shared(const ModelConfig& config);
 
 // An mlp without a gate.
 struct MlpNames {

@@ -115,11 +115,6 @@ constexpr std::array kMissing{
                   "no class for"},
     MissingFamily{"phi3small", "Phi-3 small", "attention to blocks of keys, and a gated gelu"},
     MissingFamily{"phimoe", "Phi-3.5 MoE", "a router that samples (SparseMixer), and layer norms"},
-    MissingFamily{"qwen3_5_moe_text", "Qwen3.5 35B-A3B and 3.6 35B-A3B",
-                  "a mixture of experts between layers of gated delta nets"},
-    MissingFamily{"qwen3_next", "Qwen3-Next 80B-A3B",
-                  "gated delta nets with fused projections (in_proj_qkvz), and a mixture of "
-                  "experts between them"},
     MissingFamily{"qwen3_vl_moe_text", "Qwen3-VL 30B-A3B",
                   "experts whose gate and up lie in one tensor (experts, in, out), one after the "
                   "other"},

@@ -23,11 +23,7 @@ Layer layer_of(const ModelConfig& config, int64_t layer) {
       attention(config, layer, {.query_key_value = config.attention_bias, .output = false});
   if (std::ranges::binary_search(config.dense_layers, layer))
     return pre_norm_layer(config, std::move(biased), gated_mlp(config));
-  ExpertsBlock experts = gated_experts(config);
-  experts.shared = {
-      .mlp = gated_mlp(config, "mlp.shared_expert", config.shared_expert_size),
-      .gate = Linear{.module = "mlp.shared_expert_gate", .out = 1, .in = config.hidden_size}};
-  return pre_norm_layer(config, std::move(biased), std::move(experts));
+  return pre_norm_layer(config, std::move(biased), experts_beside_shared(config));
 }
 
 Stack stack(const ModelConfig& config) {

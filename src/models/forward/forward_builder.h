@@ -189,8 +189,16 @@ class ForwardBuilder {
   };
   KeysAndValues project_prompt(TensorId vectors, const AttentionBlock& by);
 
-  // The short convolution of a gated delta net: x and y (tokens, rows of query_key_value).
-  void convolve(TensorId x, const GatedDeltaBlock& by, TensorId y);
+  // What a gated delta net makes of its input: queries, keys and values, convolved, and gates.
+  struct DeltaInputs {
+    TensorId q = program::kNone, k = program::kNone, v = program::kNone;
+    TensorId z = program::kNone, b = program::kNone, a = program::kNone;
+  };
+  DeltaInputs delta_inputs(TensorId x, const GatedDeltaBlock& by);
+  DeltaInputs grouped_delta_inputs(TensorId x, const GatedDeltaBlock& by);
+  // The short convolution of a gated delta net: x (tokens, n) -> (tokens, n), of filters (n, 1,
+  // width). With a cache it keeps the sequences' last rows.
+  TensorId convolve(TensorId x, TensorId filters, std::string_view name);
   TensorId state_slots();
   TensorId kept_state(std::string_view name, int64_t columns, program::DType type);
 

@@ -159,7 +159,8 @@ std::vector<int32_t> rotary_sections(const nlohmann::json& text) {
 }
 
 // Gated delta nets.
-void set_states(const GgufKeys& keys, const ModelConfig& config, const nlohmann::json& json) {
+void set_states(const GgufKeys& keys, const GgufFamily& family, const ModelConfig& config,
+                const nlohmann::json& json) {
   if (config.state_value_heads == 0) return;
   std::vector<bool> keeps_state;
   for (int64_t layer = 0; layer < config.num_layers; ++layer)
@@ -171,7 +172,8 @@ void set_states(const GgufKeys& keys, const ModelConfig& config, const nlohmann:
   keys.count("ssm.inner_size", config.state_value_heads * config.state_value_dim);
   keys.set("attention.recurrent_layers", keeps_state);
   keys.count("full_attention_interval", attention_interval(text_of(json)));
-  keys.set("rope.dimension_sections", rotary_sections(text_of(json)));
+  if (family.architecture != "qwen3next")
+    keys.set("rope.dimension_sections", rotary_sections(text_of(json)));
 }
 
 void set_others(const GgufKeys& keys, const GgufFamily& family, const ModelConfig& config) {
@@ -241,7 +243,7 @@ GgufModel gguf_model(const ModelConfig& config, const nlohmann::json& config_jso
   set_rotary(keys, config);
   set_windows(keys, family, config);
   set_experts(keys, family, config);
-  set_states(keys, config, config_json);
+  set_states(keys, family, config, config_json);
   set_others(keys, family, config);
   model.tensors = gguf_tensors(family, config, stack);
   model.differences = differences(family, config, stack);

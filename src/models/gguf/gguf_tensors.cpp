@@ -266,7 +266,36 @@ class GgufTensorList {
     return {first, {sharing, block.key_heads, width}, {width, sharing * width, 1}};
   }
 
+  // The parts of fused projections, out of the groups of key heads. The order of value heads stays.
+  void grouped_projections(const GatedDeltaBlock& block) {
+    const int64_t values = block.value_heads / block.key_heads * block.value_dim;  // of a group
+    const int64_t group = 2 * block.key_dim + 2 * values;
+    const auto rows = [&](int64_t first, int64_t width) {
+      return RowOrderView{first, {block.key_heads, width}, {group, 1}};
+    };
+    Linear part = block.query_key_value;
+    part.out = block.convolved_columns();
+    linear("attn_qkv", part,
+           {rows(0, block.key_dim), rows(block.key_dim, block.key_dim),
+            rows(2 * block.key_dim, values)});
+    part.out = block.key_heads * values;
+    linear("attn_gate", part, {rows(2 * block.key_dim + values, values)});
+    linear("ssm_ba", block.write);
+  }
+
+  void grouped_delta(const GatedDeltaBlock& block) {
+    grouped_projections(block);
+    linear("ssm_conv1d",
+           filters(block.convolution, block.convolved_columns(), block.convolution_width));
+    vector(gguf_prefix_ + "ssm_dt.bias", hf_prefix_ + block.decay_bias, block.value_heads);
+    vector(gguf_prefix_ + "ssm_a", hf_prefix_ + block.decay_rate, block.value_heads);
+    tensors_.back().is_rate = true;
+    norm("ssm_norm", block.norm);
+    linear("ssm_out", block.output);
+  }
+
   void gated_delta(const GatedDeltaBlock& block) {
+    if (block.is_grouped) return grouped_delta(block);
     const int64_t keys = 2 * block.key_heads * block.key_dim;  // and queries
     const std::vector<RowOrderView> of_all{{0, {keys}, {1}},
                                            shared_heads_apart(block, keys, block.value_dim)};
@@ -277,7 +306,7 @@ class GgufTensorList {
     linear("ssm_beta", block.write, of_heads);
     linear("ssm_alpha", block.decay, of_heads);
     linear("ssm_conv1d",
-           filters(block.convolution, block.query_key_value.out, block.convolution_width), of_all);
+           filters(block.convolution, block.convolved_columns(), block.convolution_width), of_all);
     const auto of_each_head = [&](const std::string& name, const std::string& source) {
       const RowOrderView& view = of_heads.front();
       add(gguf_prefix_ + name, {block.value_heads}).parts = {

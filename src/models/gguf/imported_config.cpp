@@ -182,9 +182,13 @@ class ConfigImport {
                                    config_.vocab_size));
     const std::string_view down =
         architecture_ == "t5" ? "enc.blk.0.ffn_down.weight" : "blk.0.ffn_down.weight";
+    // A mixture in which no layer has one mlp may say only how wide its experts are.
+    const std::string_view width = metadata_.has(key("feed_forward_length"))
+                                       ? "feed_forward_length"
+                                       : "expert_feed_forward_length";
     config_.intermediate_size =
         has_tensor(down) ? checked("feed_forward_length", axis(down, 1), kMaxIntermediate)
-                         : size_of_layers("feed_forward_length", kMaxIntermediate);
+                         : size_of_layers(width, kMaxIntermediate);
     const bool is_always_tied = gguf_family(config_.model_type).head == GgufHead::tied;
     config_.tied_embeddings = is_always_tied || !has_tensor("output.weight");
   }
@@ -199,8 +203,9 @@ class ConfigImport {
   void import_experts() {
     const int64_t experts = metadata_.integer_or(key("expert_count"), 0);
     const std::string& type = config_.model_type;
-    const std::array kWithExperts{"mixtral", "qwen2_moe",  "qwen3_moe", "gpt_oss",
-                                  "olmoe",   "granitemoe", "glm4_moe"};
+    const std::array kWithExperts{"mixtral",   "qwen2_moe",  "qwen3_moe", "gpt_oss",
+                                  "olmoe",     "granitemoe", "glm4_moe",  "qwen3_5_moe_text",
+                                  "qwen3_next"};
     const bool has_experts = std::ranges::find(kWithExperts, type) != kWithExperts.end();
     if (!has_experts && experts == 0) return;
     if (!has_experts)
@@ -208,12 +213,13 @@ class ConfigImport {
                      fmt::format("is {}; Snug's {} has no experts", experts, type));
     config_.num_experts = size("expert_count", kMaxExperts);
     config_.chosen_experts = size("expert_used_count", config_.num_experts);
-    const bool has_own_size = type == "qwen2_moe" || type == "qwen3_moe" || type == "glm4_moe";
+    const bool has_own_size = type.starts_with("qwen") || type == "glm4_moe";
     config_.expert_size = has_own_size ? size("expert_feed_forward_length", kMaxIntermediate)
                                        : config_.intermediate_size;
     config_.normalize_experts = !gguf_family(type).plain_expert_weights;
     config_.router_coefficient = type == "olmoe" ? 0.01 : 0.001;
-    if (type == "qwen2_moe")
+    if (type == "qwen3_5_moe_text") config_.intermediate_size = config_.expert_size;
+    if (type.starts_with("qwen") && type != "qwen3_moe")
       config_.shared_expert_size = size("expert_shared_feed_forward_length", kMaxIntermediate);
     if (type == "glm4_moe") import_sigmoid_experts();
     if (type != "gpt_oss") return;

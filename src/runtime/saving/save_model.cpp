@@ -44,10 +44,18 @@ std::string updated_config(const models::ModelSource& source, DType dtype) {
   return config.dump(2) + "\n";
 }
 
+// Whether the source's files hold tensors that are not of the text model: a larger model around it,
+// or layers that predict further tokens.
+bool may_have_other_parts(const models::ModelSource& source) {
+  if (!source.config.text_module.empty()) return true;
+  return !models::stack_of(source.config).further_module.empty() &&
+         formats::TensorIndex::has_files(source.folder);
+}
+
 // Gives the tensors of a text model within another one the names of the source's files, and adds
 // the tensors of the other parts.
 void complete_model(Saved& saved, const models::ModelSource& source) {
-  if (source.config.text_module.empty()) return;
+  if (!may_have_other_parts(source)) return;
   saved.others_in = std::make_shared<const formats::TensorIndex>(source.folder);
   std::unordered_map<std::string, const formats::IndexedTensor*> of_text;
   for (const formats::IndexedTensor& tensor : saved.others_in->tensors()) {
