@@ -119,7 +119,7 @@ class WeightList {
     add(block.decay_rate, {block.value_heads}, Initializer::zeros);
     (*this)(block.query_key_value);
     if (!block.is_grouped) (*this)(block.gate);
-    (*this)(block.write);
+    (*this)(block.beta);
     if (!block.is_grouped) (*this)(block.decay);
     add(weight_name(block.convolution), {block.convolved_columns(), 1, block.convolution_width},
         Initializer::normal);

@@ -17,8 +17,8 @@ GatedDeltaBlock fused_delta_net(const ModelConfig& config) {
   block.is_grouped = true;
   block.query_key_value.module = "linear_attn.in_proj_qkvz";
   block.query_key_value.out += block.gate.out;
-  block.write.module = "linear_attn.in_proj_ba";
-  block.write.out += block.decay.out;
+  block.beta.module = "linear_attn.in_proj_ba";
+  block.beta.out += block.decay.out;
   block.gate = {};
   block.decay = {};
   return block;

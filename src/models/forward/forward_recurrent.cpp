@@ -54,7 +54,7 @@ ForwardBuilder::DeltaInputs ForwardBuilder::delta_inputs(TensorId x, const Gated
   const TensorId projected = linear(x, by.query_key_value, "qkv");
   DeltaInputs inputs;
   inputs.z = linear(x, by.gate, "z");
-  inputs.b = linear(x, by.write, "b");
+  inputs.b = linear(x, by.beta, "b");
   inputs.a = linear(x, by.decay, "a");
   const TensorId mixed = convolve(projected, weight(weight_name(by.convolution)), "convolution");
   inputs.q = columns_of(mixed, "q", 0, keys);
@@ -70,7 +70,7 @@ ForwardBuilder::DeltaInputs ForwardBuilder::grouped_delta_inputs(TensorId x,
   const int64_t sharing = by.value_heads / by.key_heads;
   const int64_t values = sharing * by.value_dim;  // of the value heads of a key head
   const TensorId all = linear(x, by.query_key_value, "qkvz");
-  const TensorId both = linear(x, by.write, "ba");
+  const TensorId both = linear(x, by.beta, "ba");
   const auto part = [&](TensorId of, const char* name, int64_t offset, int64_t width) {
     const TensorId rows =
         part_of_groups(of, fmt::format("{}.in_groups", name),

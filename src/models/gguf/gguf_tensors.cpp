@@ -280,7 +280,7 @@ class GgufTensorList {
             rows(2 * block.key_dim, values)});
     part.out = block.key_heads * values;
     linear("attn_gate", part, {rows(2 * block.key_dim + values, values)});
-    linear("ssm_ba", block.write);
+    linear("ssm_ba", block.beta);
   }
 
   void grouped_delta(const GatedDeltaBlock& block) {
@@ -303,7 +303,7 @@ class GgufTensorList {
     const std::vector<RowOrderView> of_heads{shared_heads_apart(block, 0, 1)};
     linear("attn_qkv", block.query_key_value, of_all);
     linear("attn_gate", block.gate, of_values);
-    linear("ssm_beta", block.write, of_heads);
+    linear("ssm_beta", block.beta, of_heads);
     linear("ssm_alpha", block.decay, of_heads);
     linear("ssm_conv1d",
            filters(block.convolution, block.convolved_columns(), block.convolution_width), of_all);

@@ -90,7 +90,9 @@ class ExpertPieces {
   // Fails a CHECK where not even the largest piece is computed by the algorithm that is stated.
   void check_algorithm(const ExpertChoice& decided) const;
   // Multiplies rows [begin, end); `operands_of` says where those from a row on lie. `first`: what
-  // the first wide piece does with what c holds, where that is not what `spec` says.
+  // the first wide piece does with what c holds, where that is not what `spec` says. If it is the
+  // only one and nothing is added, it writes past the caches: the results of all experts are made
+  // before anyone reads one.
   template <typename F>
   void multiply(int64_t begin, int64_t end, const F& operands_of, std::byte* scratch,
                 CpuContext& context, RanProducts& ran,
@@ -99,7 +101,8 @@ class ExpertPieces {
       const int64_t rows = std::min(block_rows_, end - begin);
       MatmulSpec spec = of_rows(rows);
       spec.add = first.value_or(spec.add);
-      multiply_wide(spec, operands_of(begin), scratch, context);
+      multiply_wide(spec, operands_of(begin), scratch, context,
+                    first == MatmulSpec::Add::nothing && rows == end - begin);
       ran.cut(block_rows_);
       ran.add(false, rows, {}, {ProductAlgorithm::wide});
     }

@@ -264,7 +264,9 @@ void add_in_place(const GradRun& run, int64_t expert, int64_t begin, int64_t end
   std::byte* const c = run.c.at(expert * run.a.columns);
   const int64_t elements = run.a.columns * run.c.columns;
   if (begin == end && !run.grad.accumulate)
-    std::fill_n(reinterpret_cast<float*>(c), elements, 0.0F);
+    parallel_ranges(elements, kElementsPerTask, [&](int64_t first, int64_t last) {
+      std::fill_n(reinterpret_cast<float*>(c) + first, last - first, 0.0F);
+    });
   using Add = MatmulSpec::Add;
   run.prepared.pieces(run.a.columns)
       .multiply(

@@ -120,11 +120,12 @@ struct RowsOfA {
 class PartTask {
  public:
   PartTask(const Wide& wide, const MatmulSpec& spec, const MatmulOperands& operands,
-           const Kernels& kernels, std::byte* scratch)
+           const Kernels& kernels, std::byte* scratch, bool past_caches)
       : wide_(wide),
         spec_(spec),
         operands_(operands),
         kernels_(kernels),
+        past_caches_(past_caches),
         b_(reinterpret_cast<uint16_t*>(scratch)),
         last_rows_(reinterpret_cast<uint16_t*>(scratch + wide.part_bytes)),
         low_rows_(reinterpret_cast<uint16_t*>(scratch + wide.part_bytes + wide.rows_bytes)),
@@ -175,7 +176,8 @@ class PartTask {
                       .addend_is_bf16 = spec_.c_type == DType::bf16,
                       .c_stride = spec_.c_stride,
                       .addend_stride = spec_.c_stride,
-                      .alpha = spec_.alpha};
+                      .alpha = spec_.alpha,
+                      .past_caches = past_caches_};
     if (spec_.add == Add::destination || adds_to_c) {
       result.addend = result.c;
     } else if (spec_.add == Add::addend) {
@@ -229,6 +231,7 @@ class PartTask {
   const MatmulSpec& spec_;
   const MatmulOperands& operands_;
   const Kernels& kernels_;
+  bool past_caches_;
   uint16_t* b_;
   uint16_t* last_rows_;
   uint16_t* low_rows_;
@@ -281,7 +284,7 @@ int64_t wide_step(const MatmulSpec& spec) {
 }
 
 int64_t multiply_wide(const MatmulSpec& spec, const MatmulOperands& operands, std::byte* scratch,
-                      const CpuContext& context) {
+                      const CpuContext& context, bool past_caches) {
   const Wide wide = wide_of(spec, context.threads);
   auto* const copy = reinterpret_cast<uint16_t*>(scratch);
   const int64_t at_once = wide.copied_rows > 0 ? wide.copied_rows : spec.m;
@@ -298,7 +301,8 @@ int64_t multiply_wide(const MatmulSpec& spec, const MatmulOperands& operands, st
         const int64_t group = index / parts * wide.group_rows;
         const int64_t column = index % parts * wide.part_columns;
         const PartTask task(wide, spec, operands, context.kernels,
-                            scratch + wide.copied_bytes + current_thread() * wide.thread_bytes());
+                            scratch + wide.copied_bytes + current_thread() * wide.thread_bytes(),
+                            past_caches);
         task.run({.data = a.data + group * a.row_stride,
                   .stride = a.row_stride,
                   .range = {first + group, std::min(rows.end, first + group + wide.group_rows)}},

@@ -32,8 +32,10 @@ int64_t wide_step(const MatmulSpec& spec);
 int64_t wide_scratch_bytes(const MatmulSpec& spec, const CpuContext& context);
 
 // Requires is_wide_product. The addend may be c itself if it has c's type and strides. Scratch is
-// aligned to 64 bytes. Returns the step of k through c, for traces.
+// aligned to 64 bytes. `past_caches`: c is read so much later that fp32 sums without an addend are
+// written past the caches, which does not read their lines first. Returns the step of k through c,
+// for traces.
 int64_t multiply_wide(const MatmulSpec& spec, const MatmulOperands& operands, std::byte* scratch,
-                      const CpuContext& context);
+                      const CpuContext& context, bool past_caches = false);
 
 }  // namespace snug::backends::cpu

@@ -59,9 +59,12 @@ struct HeadRows {
   void load(const Kernels& kernels, int64_t head, ChunkRange range, int64_t padded,
             float* to) const {
     const auto convert = kernels.elementwise->convert[rows.element][kF32];
-    std::fill_n(to, round_up(range.tokens(), kDeltaBlock) * padded, 0.0F);
-    for (int64_t i = 0; i < range.tokens(); ++i)
+    for (int64_t i = 0; i < range.tokens(); ++i) {
       convert(rows.at(range.begin + i, head * width), to + i * padded, width);
+      std::fill_n(to + i * padded + width, padded - width, 0.0F);
+    }
+    const int64_t missing = round_up(range.tokens(), kDeltaBlock) - range.tokens();
+    std::fill_n(to + range.tokens() * padded, missing * padded, 0.0F);
   }
   void store(const Kernels& kernels, int64_t head, ChunkRange range, int64_t padded,
              const float* from) const {
@@ -106,18 +109,17 @@ class DeltaInputs {
     float* keys = queries + padded.keys();
     float* values = keys + padded.keys();
     float* decay = values + padded.values();
-    float* write = decay + kDeltaRows;
-    float* query_factors = write + kDeltaRows;
+    float* betas = decay + kDeltaRows;
+    float* query_factors = betas + kDeltaRows;
     float* key_factors = query_factors + kDeltaRows;
-    DeltaChunk chunk{.tokens = range.tokens(),
-                     .rows = round_up(range.tokens(), kDeltaBlock),
+    DeltaChunk chunk{.rows = round_up(range.tokens(), kDeltaBlock),
                      .dk = padded.dk,
                      .dv = padded.dv,
                      .q = queries,
                      .k = keys,
                      .v = values,
                      .decay = decay,
-                     .beta = write};
+                     .beta = betas};
     q.load(kernels_, key_head, range, padded.dk, queries);
     k.load(kernels_, key_head, range, padded.dk, keys);
     v.load(kernels_, value_head, range, padded.dv, values);
@@ -126,10 +128,10 @@ class DeltaInputs {
     delta.norm(keys, chunk.rows, padded.dk, 1.0F, keys, key_factors);
     float sum = 0.0F;
     for (int64_t i = 0; i < chunk.rows; ++i) {
-      const bool is_token = i < chunk.tokens;
+      const bool is_token = i < range.tokens();
       if (is_token) sum += value_at(g.at(range.begin + i), g.element, value_head);
       decay[i] = sum;
-      write[i] = is_token ? value_at(beta.at(range.begin + i), beta.element, value_head) : 0.0F;
+      betas[i] = is_token ? value_at(beta.at(range.begin + i), beta.element, value_head) : 0.0F;
     }
     return {chunk, query_factors, key_factors};
   }

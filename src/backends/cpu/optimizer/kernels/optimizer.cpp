@@ -12,9 +12,11 @@ float sum_of_squares(const void* x_bytes, int64_t n) {
   const X* x = static_cast<const X*>(x_bytes);
   Float16Lanes sum[4] = {};
   constexpr int64_t kWide = 4 * kLanes;
+  constexpr int64_t kAhead = 256;  // elements: further than a core asks for by itself
   int64_t i = 0;
   for (; i + kWide <= n; i += kWide)
     for (int64_t k = 0; k < 4; ++k) {
+      __builtin_prefetch(x + i + k * kLanes + kAhead);
       const Float16Lanes value = load(x + i + k * kLanes);
       sum[k] += value * value;
     }

@@ -56,9 +56,11 @@ SNUG_INLINE Register multiply_add(Register sum, const uint16_t* a, Register b) {
 }
 #endif
 
-// Computes kRows rows and two registers of columns of c, over all of k.
-template <int64_t kRows, typename Element>
+// Computes kRows rows and two registers of columns of c, over all of k. kTransposed: a, of fp32, is
+// (k, m) and `a_stride` the distance of its rows, so nobody has to transpose it first.
+template <int64_t kRows, bool kTransposed, typename Element>
 SNUG_INLINE void multiply_tile(const BlockProduct<Element>& p, int64_t i, int64_t j) {
+  static_assert(!kTransposed || kUnit<Element> == 1);
   Register left[kRows] = {};
   Register right[kRows] = {};
   float* c = p.c + i * p.c_stride + j;
@@ -67,15 +69,16 @@ SNUG_INLINE void multiply_tile(const BlockProduct<Element>& p, int64_t i, int64_
       left[row] = load_register(c + row * p.c_stride);
       right[row] = load_register(c + row * p.c_stride + kRegisterLanes);
     }
-  const Element* a = p.a + i * p.a_stride;
+  const Element* a = p.a + (kTransposed ? i : i * p.a_stride);
   const Element* b = p.b + j * kUnit<Element>;
   for (int64_t k = 0; k < p.k; k += kUnit<Element>) {
     const Register b_left = load_register(b);
     const Register b_right = load_register(b + kRegisterLanes * kUnit<Element>);
 #pragma GCC unroll 8
     for (int64_t row = 0; row < kRows; ++row) {
-      left[row] = multiply_add(left[row], a + row * p.a_stride + k, b_left);
-      right[row] = multiply_add(right[row], a + row * p.a_stride + k, b_right);
+      const Element* const factor = a + (kTransposed ? k * p.a_stride + row : row * p.a_stride + k);
+      left[row] = multiply_add(left[row], factor, b_left);
+      right[row] = multiply_add(right[row], factor, b_right);
     }
     b += p.b_stride * kUnit<Element>;
   }
@@ -85,7 +88,7 @@ SNUG_INLINE void multiply_tile(const BlockProduct<Element>& p, int64_t i, int64_
   }
 }
 
-template <typename Element>
+template <bool kTransposed = false, typename Element>
 static void multiply_blocks(const BlockProduct<Element>& p) {
   for (int64_t j = 0; j < p.n; j += 2 * kRegisterLanes) {
     int64_t i = 0;
@@ -93,10 +96,10 @@ static void multiply_blocks(const BlockProduct<Element>& p) {
       // Cuts the rows into tiles of six and four: 32 rows are four of six and two of four; 64 are
       // ten and one.
       const int64_t fours = (6 - p.m % 6) % 6 / 2;
-      for (; i < p.m - 4 * fours; i += 6) multiply_tile<6>(p, i, j);
-      for (; i < p.m; i += 4) multiply_tile<4>(p, i, j);
+      for (; i < p.m - 4 * fours; i += 6) multiply_tile<6, kTransposed>(p, i, j);
+      for (; i < p.m; i += 4) multiply_tile<4, kTransposed>(p, i, j);
     } else {
-      for (; i < p.m; i += kTileRows) multiply_tile<kTileRows>(p, i, j);
+      for (; i < p.m; i += kTileRows) multiply_tile<kTileRows, kTransposed>(p, i, j);
     }
   }
 }
@@ -179,7 +182,7 @@ SNUG_INLINE void add_to_square(const uint16_t* a, int64_t a_stride, const uint16
 
 // Computes c square by square.
 template <>
-inline void multiply_blocks(const BlockProduct<uint16_t>& p) {
+inline void multiply_blocks<false>(const BlockProduct<uint16_t>& p) {
   // gcc's tile loads do not declare that they read memory.
   __asm__ volatile("" ::: "memory");
   for (int64_t j = 0; j < p.n; j += 32)

@@ -1,5 +1,7 @@
 #include "backends/cpu/product/kernels/wide_product.h"
 
+#include <type_traits>
+
 #include "backends/cpu/kernels/lanes.h"
 #include "backends/cpu/kernels/masked_lanes.h"
 #include "backends/cpu/product/kernels/block_product.h"
@@ -15,20 +17,24 @@ namespace {
 constexpr int64_t kHalf = kWidePanel / 2;
 
 struct NoAddend {};
+// No addend, and a result that is written past the caches: its lines are not read first.
+struct PastCaches : NoAddend {};
 
-SNUG_INLINE const NoAddend* moved(const NoAddend*, int64_t) { return nullptr; }
 template <typename Addend>
 SNUG_INLINE const Addend* moved(const Addend* addend, int64_t elements) {
-  return addend + elements;
+  if constexpr (std::is_base_of_v<NoAddend, Addend>)
+    return nullptr;
+  else
+    return addend + elements;
 }
 
-SNUG_INLINE Float16Lanes scaled(const float* sums, Float16Lanes alpha, const NoAddend*, __mmask16) {
-  return load(sums) * alpha;
-}
 template <typename Addend>
 SNUG_INLINE Float16Lanes scaled(const float* sums, Float16Lanes alpha, const Addend* addend,
                                 __mmask16 lanes) {
-  return multiply_add(load(sums), alpha, load_some(addend, lanes));
+  if constexpr (std::is_base_of_v<NoAddend, Addend>)
+    return load(sums) * alpha;
+  else
+    return multiply_add(load(sums), alpha, load_some(addend, lanes));
 }
 
 // A block with finished sums, and its place in c. Its rows are written a few at a time.
@@ -46,6 +52,7 @@ struct Unfinished {
 template <typename C, typename Addend>
 SNUG_INLINE void prefetch_row(const Unfinished<C, Addend>& block, const WideResult& to,
                               int64_t row) {
+  if constexpr (std::is_same_v<Addend, PastCaches>) return;
   __builtin_prefetch(block.c + row * to.c_stride, 1);
   if constexpr (sizeof(C) == 4) __builtin_prefetch(block.c + row * to.c_stride + kHalf, 1);
 }
@@ -56,6 +63,14 @@ SNUG_INLINE void finish_row(const Unfinished<C, Addend>& block, const WideResult
   const float* sums = block.sums + row * kWidePanel;
   const Addend* addend = moved(block.addend, row * to.addend_stride);
   C* c = block.c + row * to.c_stride;
+  if constexpr (std::is_same_v<Addend, PastCaches>) {
+    constexpr __mmask16 kAll = 0xffff;
+    if ((block.left & block.right) == kAll && reinterpret_cast<uintptr_t>(c) % 64 == 0) {
+      _mm512_stream_ps(c, reinterpret_cast<__m512>(load(sums) * alpha));
+      _mm512_stream_ps(c + kHalf, reinterpret_cast<__m512>(load(sums + kHalf) * alpha));
+      return;
+    }
+  }
   store_some(c, scaled(sums, alpha, addend, block.left), block.left);
   store_some(c + kHalf, scaled(sums + kHalf, alpha, moved(addend, kHalf), block.right),
              block.right);
@@ -157,10 +172,14 @@ void multiply_panels(const WideBlock& p) {
   }
   __asm__ volatile("" ::: "memory");
   for (int64_t row = 0; row < before.rows; ++row) finish_row(before, p.result, alpha, row);
+  if constexpr (std::is_same_v<Addend, PastCaches>) _mm_sfence();
 }
 
 template <typename C>
 void multiply_to(const WideBlock& p) {
+  if constexpr (std::is_same_v<C, float>)
+    if (p.result.past_caches && p.result.addend == nullptr)
+      return multiply_panels<C, PastCaches>(p);
   if (p.result.addend == nullptr)
     multiply_panels<C, NoAddend>(p);
   else if (p.result.addend_is_bf16)

@@ -7,10 +7,12 @@
 //
 // The backward pass makes these again and goes through them from the last to the first. It solves
 // (I + A)^T dR = dW, and needs no inverse.
+//
+// Of the triangular matrices D, E, A, P and their gradients, (rows, rows), only the blocks on and
+// below the diagonal are made and read.
 #include "backends/cpu/recurrence/kernels/gated_delta_rule.h"
 
-#include "backends/cpu/kernels/lanes.h"
-#include "backends/cpu/product/kernels/block_product.h"
+#include "backends/cpu/product/kernels/block_packing.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
@@ -27,37 +29,80 @@ struct Scratch {
   }
 };
 
-// c (m, n) [+]= a (m, k) b (k, n), without gaps between rows.
+// c (m, n) [+]= a (m, k) b (k, n), without gaps between rows. kTransposed: a is (k, m).
 struct Sizes {
   int64_t m, n, k;
 };
-SNUG_INLINE void multiply(const float* a, const float* b, float* c, const Sizes& sizes,
-                          bool accumulate = false) {
-  multiply_blocks(BlockProduct<float>{.a = a,
-                                      .a_stride = sizes.k,
-                                      .b = b,
-                                      .b_stride = sizes.n,
-                                      .c = c,
-                                      .c_stride = sizes.n,
-                                      .m = sizes.m,
-                                      .n = sizes.n,
-                                      .k = sizes.k,
-                                      .accumulate = accumulate});
+template <bool kTransposed = false>
+static void multiply(const float* a, const float* b, float* c, const Sizes& sizes,
+                     bool accumulate = false) {
+  multiply_blocks<kTransposed>(BlockProduct<float>{.a = a,
+                                                   .a_stride = kTransposed ? sizes.m : sizes.k,
+                                                   .b = b,
+                                                   .b_stride = sizes.n,
+                                                   .c = c,
+                                                   .c_stride = sizes.n,
+                                                   .m = sizes.m,
+                                                   .n = sizes.n,
+                                                   .k = sizes.k,
+                                                   .accumulate = accumulate});
 }
 
-// y (columns, rows) = the transpose of x (rows, columns), in squares that stay in the cache.
+// The columns of row i in the blocks on and below the diagonal.
+SNUG_INLINE int64_t lower_columns(int64_t i) { return i / kDeltaBlock * kDeltaBlock + kDeltaBlock; }
+
+// c (rows, rows) = x (rows, k) y (k, rows), on and below the diagonal.
+static void multiply_to_lower(const float* x, const float* y, float* c, int64_t rows, int64_t k) {
+  for (int64_t i = 0; i < rows; i += kDeltaBlock)
+    multiply_blocks(BlockProduct<float>{.a = x + i * k,
+                                        .a_stride = k,
+                                        .b = y,
+                                        .b_stride = rows,
+                                        .c = c + i * rows,
+                                        .c_stride = rows,
+                                        .m = kDeltaBlock,
+                                        .n = lower_columns(i),
+                                        .k = k,
+                                        .accumulate = false});
+}
+
+// Rows of a triangle that are multiplied or solved at once: two registers of each fit.
+constexpr int64_t kTriangleRows = kRegisterLanes == 16 ? 8 : 4;
+
+// c (rows, n) += l x for a lower triangular l (rows, rows), or its transpose, and x (rows, n).
+template <bool kTransposed>
+static void add_lower_product(const float* l, const float* x, float* c, int64_t rows, int64_t n) {
+  for (int64_t j = 0; j < n; j += 2 * kRegisterLanes)
+    for (int64_t i = 0; i < rows; i += kTriangleRows) {
+      const int64_t first = kTransposed ? i : 0;
+      const int64_t end = kTransposed ? rows : i + kTriangleRows;
+      multiply_tile<kTriangleRows, kTransposed>(
+          BlockProduct<float>{.a = kTransposed ? l + first * rows + i : l + i * rows,
+                              .a_stride = rows,
+                              .b = x + first * n,
+                              .b_stride = n,
+                              .c = c + i * n,
+                              .c_stride = n,
+                              .m = kTriangleRows,
+                              .n = n,
+                              .k = end - first,
+                              .accumulate = true},
+          0, j);
+    }
+}
+
+// y (columns, rows) = the transpose of x (rows, columns).
 static void transpose(const float* x, int64_t rows, int64_t columns, float* y) {
-  constexpr int64_t kSide = 16;
-  for (int64_t i = 0; i < rows; i += kSide)
-    for (int64_t j = 0; j < columns; j += kSide)
-      for (int64_t c = j; c < j + kSide; ++c)
-        for (int64_t r = i; r < i + kSide; ++r) y[c * rows + r] = x[r * columns + c];
+  transpose_units(RowBlock<const float>{x, columns}, rows, columns, RowBlock<float>{y, rows});
 }
 
+// n is a multiple of a block.
 SNUG_INLINE float dot(const float* a, const float* b, int64_t n) {
-  Float16Lanes sum = splat(0.0F);
-  for (int64_t i = 0; i < n; i += kLanes) sum = multiply_add(load(a + i), load(b + i), sum);
-  return reduce_add(sum);
+  Float16Lanes sum[2] = {};
+  for (int64_t i = 0; i < n; i += 2 * kLanes)
+    for (int64_t v = 0; v < 2; ++v)
+      sum[v] = multiply_add(load(a + i + v * kLanes), load(b + i + v * kLanes), sum[v]);
+  return reduce_add(sum[0] + sum[1]);
 }
 
 // y = factor x + addend; y may be either.
@@ -69,53 +114,100 @@ SNUG_INLINE void scale_row(const float* x, float factor, float* y, int64_t n) {
   for (int64_t i = 0; i < n; i += kLanes) store(y + i, load(x + i) * factor);
 }
 
-SNUG_INLINE float exponential(float x) { return exp(splat(x))[0]; }
+// What is left at each token of the state before the chunk, exp(G), of what each token writes after
+// the chunk, exp(G[last] - G), and of the state over the whole chunk, exp(G[last]).
+struct Decays {
+  Decays(const DeltaChunk& chunk, Scratch& parts)
+      : from_start(parts.take(chunk.rows)), to_end(parts.take(chunk.rows)) {
+    const float last = chunk.decay[chunk.rows - 1];
+    for (int64_t i = 0; i < chunk.rows; i += kLanes) {
+      store(from_start + i, exp(load(chunk.decay + i)));
+      store(to_end + i, exp(last - load(chunk.decay + i)));
+    }
+    whole = from_start[chunk.rows - 1];
+  }
+  float* from_start;
+  float* to_end;
+  float whole;
+};
 
-// D (rows, rows): zeros above the diagonal.
+// D (rows, rows), with zeros above the diagonal.
 static void decays_between(const DeltaChunk& chunk, float* d) {
-  for (int64_t i = 0; i < chunk.rows; ++i)
-    for (int64_t j = 0; j < chunk.rows; j += kLanes) {
-      float* row = d + i * chunk.rows;
+  for (int64_t i = 0; i < chunk.rows; ++i) {
+    float* row = d + i * chunk.rows;
+    for (int64_t j = 0; j <= i; j += kLanes)
       store(row + j, exp(chunk.decay[i] - load(chunk.decay + j)));
-      for (int64_t c = larger_of(j, i + 1); c < j + kLanes; ++c) row[c] = 0.0F;
-    }
-}
-
-// y = x D; with `strict` the diagonal is zeros.
-static void decay_scores(const DeltaChunk& chunk, const float* x, const float* d, bool strict,
-                         float* y) {
-  const int64_t rows = chunk.rows;
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < rows; j += kLanes)
-      store(y + i * rows + j, load(x + i * rows + j) * load(d + i * rows + j));
-    if (strict) y[i * rows + i] = 0.0F;
+    for (int64_t j = i + 1; j < lower_columns(i); ++j) row[j] = 0.0F;
   }
 }
 
-// x = (I + L)^-1 x for the strict lower triangle L = diag(factors) E, or its transpose; row by row,
-// with the rows that are known.
+// P = (Q K^T) D, from the product.
+static void decay_query_scores(const float* d, int64_t rows, float* p) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < lower_columns(i); j += kLanes)
+      store(p + i * rows + j, load(p + i * rows + j) * load(d + i * rows + j));
+}
+
+// E = (K K^T) D below the diagonal, from the product, and -A = -diag(beta) E.
+static void decay_key_scores(const DeltaChunk& chunk, const float* d, float* e, float* minus_a) {
+  for (int64_t i = 0; i < chunk.rows; ++i) {
+    const int64_t row = i * chunk.rows;
+    e[row + i] = 0.0F;
+    for (int64_t j = 0; j < lower_columns(i); j += kLanes) {
+      const Float16Lanes decayed = load(e + row + j) * load(d + row + j);
+      store(e + row + j, decayed);
+      store(minus_a + row + j, decayed * -chunk.beta[i]);
+    }
+  }
+}
+
+// Solves rows i to i + kTriangleRows in two registers of columns: adds the product with the rows
+// that are known, and then the rows' own triangle.
 template <bool kTransposed>
-static void solve(const DeltaChunk& chunk, const float* e, float* x) {
-  constexpr int64_t kVectors = 2;
-  const int64_t rows = chunk.tokens;
-  for (int64_t step = 0; step < rows; ++step) {
-    const int64_t i = kTransposed ? rows - 1 - step : step;
-    const int64_t first = kTransposed ? i + 1 : 0;
-    const int64_t end = kTransposed ? rows : i;
-    for (int64_t column = 0; column < chunk.dv; column += kVectors * kLanes) {
-      Float16Lanes sum[kVectors] = {};
-      for (int64_t j = first; j < end; ++j) {
-        const float factor = kTransposed ? chunk.beta[j] * e[j * chunk.rows + i]
-                                         : chunk.beta[i] * e[i * chunk.rows + j];
-        for (int64_t v = 0; v < kVectors; ++v)
-          sum[v] =
-              multiply_add(splat(factor), load(x + j * chunk.dv + column + v * kLanes), sum[v]);
-      }
-      float* row = x + i * chunk.dv + column;
-      for (int64_t v = 0; v < kVectors; ++v)
-        store(row + v * kLanes, load(row + v * kLanes) - sum[v]);
+SNUG_INLINE void solve_tile(const float* minus_a, int64_t rows, float* x, int64_t stride,
+                            int64_t i) {
+  const auto factor = [=](int64_t row, int64_t known) {
+    return kTransposed ? minus_a[known * rows + row] : minus_a[row * rows + known];
+  };
+  Register left[kTriangleRows];
+  Register right[kTriangleRows];
+  for (int64_t row = 0; row < kTriangleRows; ++row) {
+    left[row] = load_register(x + (i + row) * stride);
+    right[row] = load_register(x + (i + row) * stride + kRegisterLanes);
+  }
+  const int64_t end = kTransposed ? rows : i;
+  for (int64_t known = kTransposed ? i + kTriangleRows : 0; known < end; ++known) {
+    const Register known_left = load_register(x + known * stride);
+    const Register known_right = load_register(x + known * stride + kRegisterLanes);
+#pragma GCC unroll 8
+    for (int64_t row = 0; row < kTriangleRows; ++row) {
+      left[row] += factor(i + row, known) * known_left;
+      right[row] += factor(i + row, known) * known_right;
     }
   }
+#pragma GCC unroll 8
+  for (int64_t step = 0; step < kTriangleRows; ++step) {
+    const int64_t known = kTransposed ? kTriangleRows - 1 - step : step;
+#pragma GCC unroll 8
+    for (int64_t row = 0; row < kTriangleRows; ++row) {
+      if (kTransposed ? row >= known : row <= known) continue;
+      left[row] += factor(i + row, i + known) * left[known];
+      right[row] += factor(i + row, i + known) * right[known];
+    }
+  }
+  for (int64_t row = 0; row < kTriangleRows; ++row) {
+    __builtin_memcpy(x + (i + row) * stride, &left[row], sizeof(Register));
+    __builtin_memcpy(x + (i + row) * stride + kRegisterLanes, &right[row], sizeof(Register));
+  }
+}
+
+// x (rows, n) = (I + A)^-1 x, or with the transpose of A, from the first or the last rows on.
+template <bool kTransposed>
+static void solve(const float* minus_a, int64_t rows, float* x, int64_t n) {
+  for (int64_t column = 0; column < n; column += 2 * kRegisterLanes)
+    for (int64_t step = 0; step < rows; step += kTriangleRows)
+      solve_tile<kTransposed>(minus_a, rows, x + column, n,
+                              kTransposed ? rows - kTriangleRows - step : step);
 }
 
 static void norm(const float* x, int64_t rows, int64_t columns, float scale, float* y,
@@ -139,68 +231,67 @@ static void norm_grad(const DeltaChunk& sizes, const float* y, const float* fact
 }
 
 static void forward(const DeltaChunk& chunk, float* state, float* o, float* scratch) {
-  const auto [tokens, rows, dk, dv, q, k, v, decay, beta] = chunk;
+  const auto [rows, dk, dv, q, k, v, decay, beta] = chunk;
   Scratch parts{scratch};
-  float* k_across = parts.take(dk * rows);  // (dk, rows)
+  float* keys_t = parts.take(dk * rows);  // (dk, rows)
   float* written = parts.take(rows * dv);
   float* d = parts.take(rows * rows);
   float* e = parts.take(rows * rows);
-  float* p = parts.take(rows * rows);
-  transpose(k, rows, dk, k_across);
+  float* square = parts.take(rows * rows);
+  const Decays decays(chunk, parts);
+  transpose(k, rows, dk, keys_t);
   decays_between(chunk, d);
-  multiply(k, k_across, e, {rows, rows, dk});
-  decay_scores(chunk, e, d, true, e);
+  multiply_to_lower(k, keys_t, e, rows, dk);
+  decay_key_scores(chunk, d, e, square);
   multiply(k, state, written, {rows, dv, dk});
   for (int64_t i = 0; i < rows; ++i) {
     float* row = written + i * dv;
-    scale_add(row, -exponential(decay[i]), v + i * dv, row, dv);
+    scale_add(row, -decays.from_start[i], v + i * dv, row, dv);
     scale_row(row, beta[i], row, dv);
   }
-  solve<false>(chunk, e, written);
+  solve<false>(square, rows, written, dv);
   if (o != nullptr) {
-    multiply(q, k_across, p, {rows, rows, dk});
-    decay_scores(chunk, p, d, false, p);
+    multiply_to_lower(q, keys_t, square, rows, dk);
+    decay_query_scores(d, rows, square);
     multiply(q, state, o, {rows, dv, dk});
-    for (int64_t i = 0; i < rows; ++i) scale_row(o + i * dv, exponential(decay[i]), o + i * dv, dv);
-    multiply(p, written, o, {rows, dv, rows}, true);
+    for (int64_t i = 0; i < rows; ++i) scale_row(o + i * dv, decays.from_start[i], o + i * dv, dv);
+    add_lower_product<false>(square, written, o, rows, dv);
   }
-  const float last = decay[rows - 1];
-  scale_row(state, exponential(last), state, dk * dv);
+  scale_row(state, decays.whole, state, dk * dv);
   for (int64_t i = 0; i < rows; ++i)
-    scale_row(written + i * dv, exponential(last - decay[i]), written + i * dv, dv);
-  multiply(k_across, written, state, {dk, dv, rows}, true);
+    scale_row(written + i * dv, decays.to_end[i], written + i * dv, dv);
+  multiply<true>(k, written, state, {dk, dv, rows}, true);
 }
 
 // The matrices of a chunk's backward pass. Those that are made again have the names above.
 class Backward {
  public:
-  Backward(const DeltaChunk& chunk, const DeltaChunkGrad& grad, float* scratch)
-      : chunk_(chunk), grad_(grad), rows_(chunk.rows), dk_(chunk.dk), dv_(chunk.dv) {
-    Scratch parts{scratch};
-    k_across_ = parts.take(dk_ * rows_);
-    of_state_ = parts.take(rows_ * dk_);
-    keys_ = parts.take(rows_ * dk_);
-    q_across_ = parts.take(dk_ * rows_);
+  Backward(const DeltaChunk& chunk, const DeltaChunkGrad& grad, Scratch parts)
+      : chunk_(chunk),
+        grad_(grad),
+        rows_(chunk.rows),
+        dk_(chunk.dk),
+        dv_(chunk.dv),
+        decays_(chunk, parts) {
+    keys_t_ = parts.take(dk_ * rows_);
+    of_keys_ = parts.take(rows_ * dk_);
     held_ = parts.take(rows_ * dv_);
     missing_ = parts.take(rows_ * dv_);
     written_ = parts.take(rows_ * dv_);
     slope_ = parts.take(rows_ * dv_);
-    written_across_ = parts.take(dv_ * rows_);
+    written_t_ = parts.take(dv_ * rows_);
     d_ = parts.take(rows_ * rows_);
     e_ = parts.take(rows_ * rows_);
+    minus_a_ = parts.take(rows_ * rows_);
     p_ = parts.take(rows_ * rows_);
     square_ = parts.take(rows_ * rows_);
-    across_ = parts.take(rows_ * rows_);
-    state_across_ = parts.take(dv_ * dk_);
-    dstate_across_ = parts.take(dv_ * dk_);
-    grown_ = parts.take(rows_);
+    state_t_ = parts.take(dv_ * dk_);
+    dstate_t_ = parts.take(dv_ * dk_);
   }
 
   void run() {
     make_again();
-    last_ = chunk_.decay[rows_ - 1];
     for (int64_t i = 0; i < rows_; ++i) {
-      grown_[i] = exponential(chunk_.decay[i]);
       grad_.dg[i] = 0.0F;
       grad_.dbeta[i] = 0.0F;
     }
@@ -208,7 +299,7 @@ class Backward {
     of_scores();
     of_queries();
     of_update();
-    solve<true>(chunk_, e_, slope_);  // dR
+    solve<true>(minus_a_, rows_, slope_, dv_);  // dR
     of_system();
     of_values();
     of_state();
@@ -218,97 +309,91 @@ class Backward {
 
  private:
   void make_again() {
-    transpose(chunk_.k, rows_, dk_, k_across_);
-    transpose(chunk_.q, rows_, dk_, q_across_);
-    transpose(grad_.state, dk_, dv_, state_across_);
-    transpose(grad_.dstate, dk_, dv_, dstate_across_);
+    transpose(chunk_.k, rows_, dk_, keys_t_);
+    transpose(grad_.state, dk_, dv_, state_t_);
+    transpose(grad_.dstate, dk_, dv_, dstate_t_);
     decays_between(chunk_, d_);
-    multiply(chunk_.k, k_across_, e_, {rows_, rows_, dk_});
-    decay_scores(chunk_, e_, d_, true, e_);
-    multiply(chunk_.q, k_across_, p_, {rows_, rows_, dk_});
-    decay_scores(chunk_, p_, d_, false, p_);
+    multiply_to_lower(chunk_.k, keys_t_, e_, rows_, dk_);
+    decay_key_scores(chunk_, d_, e_, minus_a_);
+    multiply_to_lower(chunk_.q, keys_t_, p_, rows_, dk_);
+    decay_query_scores(d_, rows_, p_);
     multiply(chunk_.k, grad_.state, held_, {rows_, dv_, dk_});
     for (int64_t i = 0; i < rows_; ++i) {
       const int64_t at = i * dv_;
-      scale_add(held_ + at, -exponential(chunk_.decay[i]), chunk_.v + at, missing_ + at, dv_);
+      scale_add(held_ + at, -decays_.from_start[i], chunk_.v + at, missing_ + at, dv_);
       scale_row(missing_ + at, chunk_.beta[i], written_ + at, dv_);
     }
-    solve<false>(chunk_, e_, written_);
-    transpose(written_, rows_, dv_, written_across_);
+    solve<false>(minus_a_, rows_, written_, dv_);
+    transpose(written_, rows_, dv_, written_t_);
   }
 
   // dW = P^T dO + exp(G[last] - G) (K dS).
   void of_written() {
     multiply(chunk_.k, grad_.dstate, slope_, {rows_, dv_, dk_});
     for (int64_t i = 0; i < rows_; ++i)
-      scale_row(slope_ + i * dv_, exponential(last_ - chunk_.decay[i]), slope_ + i * dv_, dv_);
-    transpose(p_, rows_, rows_, across_);
-    multiply(across_, grad_.d_o, slope_, {rows_, dv_, rows_}, true);
+      scale_row(slope_ + i * dv_, decays_.to_end[i], slope_ + i * dv_, dv_);
+    add_lower_product<true>(p_, grad_.d_o, slope_, rows_, dv_);
   }
 
-  // What a matrix of products of decays D, elements of a chunk's scores, gives to the sums of g:
-  // `terms` has the products of elements with their gradients.
-  void add_to_decays(const float* gradients, const float* scores, const float* factors) {
-    for (int64_t i = 0; i < rows_; ++i) {
-      const float factor = factors == nullptr ? 1.0F : factors[i];
-      for (int64_t j = 0; j < i; ++j) {
-        const float term = gradients[i * rows_ + j] * scores[i * rows_ + j] * factor;
-        grad_.dg[i] += term;
-        grad_.dg[j] -= term;
-      }
+  // From the gradient of row i of scores, times `factor`, to that of the products that D decays.
+  // Adds what the decays get from it, and returns the sum of the row's scores times their
+  // gradients.
+  float of_decayed_row(const float* scores, int64_t i, float factor) {
+    float* gradients = square_ + i * rows_;
+    Float16Lanes sum = splat(0.0F);
+    for (int64_t j = 0; j < lower_columns(i); j += kLanes) {
+      const Float16Lanes gradient = load(gradients + j);
+      const Float16Lanes term = gradient * load(scores + i * rows_ + j);
+      sum = sum + term;
+      store(grad_.dg + j, multiply_add(term, splat(-factor), load(grad_.dg + j)));
+      store(gradients + j, gradient * load(d_ + i * rows_ + j) * factor);
     }
+    const float of_row = reduce_add(sum);
+    grad_.dg[i] += of_row * factor;
+    return of_row;
   }
 
   // P: its gradient is dO W^T; dQ and dK get (dP D) K and (dP D)^T Q.
   void of_scores() {
-    multiply(grad_.d_o, written_across_, square_, {rows_, rows_, dv_});
-    add_to_decays(square_, p_, nullptr);
-    decay_scores(chunk_, square_, d_, false, square_);
-    multiply(square_, chunk_.k, grad_.dq, {rows_, dk_, rows_}, true);
-    transpose(square_, rows_, rows_, across_);
-    multiply(across_, chunk_.q, grad_.dk, {rows_, dk_, rows_}, true);
+    multiply_to_lower(grad_.d_o, written_t_, square_, rows_, dv_);
+    for (int64_t i = 0; i < rows_; ++i) of_decayed_row(p_, i, 1.0F);
+    add_lower_product<false>(square_, chunk_.k, grad_.dq, rows_, dk_);
+    add_lower_product<true>(square_, chunk_.q, grad_.dk, rows_, dk_);
   }
 
   // exp(G) (Q S).
   void of_queries() {
-    multiply(grad_.d_o, state_across_, of_state_, {rows_, dk_, dv_});
+    multiply(grad_.d_o, state_t_, of_keys_, {rows_, dk_, dv_});
     for (int64_t i = 0; i < rows_; ++i) {
-      const float* row = of_state_ + i * dk_;
-      grad_.dg[i] += grown_[i] * dot(row, chunk_.q + i * dk_, dk_);
-      scale_add(row, grown_[i], grad_.dq + i * dk_, grad_.dq + i * dk_, dk_);
+      const float* row = of_keys_ + i * dk_;
+      grad_.dg[i] += decays_.from_start[i] * dot(row, chunk_.q + i * dk_, dk_);
+      scale_add(row, decays_.from_start[i], grad_.dq + i * dk_, grad_.dq + i * dk_, dk_);
     }
   }
 
   // exp(G[last]) S + (exp(G[last] - G) K)^T W.
   void of_update() {
-    multiply(written_, dstate_across_, keys_, {rows_, dk_, dv_});
-    float of_last = exponential(last_) * dot(grad_.dstate, grad_.state, dk_ * dv_);
+    multiply(written_, dstate_t_, of_keys_, {rows_, dk_, dv_});
+    float of_last = decays_.whole * dot(grad_.dstate, grad_.state, dk_ * dv_);
     for (int64_t i = 0; i < rows_; ++i) {
-      const float left = exponential(last_ - chunk_.decay[i]);
-      const float* row = keys_ + i * dk_;
-      const float term = left * dot(row, chunk_.k + i * dk_, dk_);
+      const float* row = of_keys_ + i * dk_;
+      const float term = decays_.to_end[i] * dot(row, chunk_.k + i * dk_, dk_);
       grad_.dg[i] -= term;
       of_last += term;
-      scale_add(row, left, grad_.dk + i * dk_, grad_.dk + i * dk_, dk_);
+      scale_add(row, decays_.to_end[i], grad_.dk + i * dk_, grad_.dk + i * dk_, dk_);
     }
     grad_.dg[rows_ - 1] += of_last;
   }
 
   // A = diag(beta) E: its gradient is -dR W^T below the diagonal.
   void of_system() {
-    multiply(slope_, written_across_, square_, {rows_, rows_, dv_});
-    for (int64_t i = 0; i < rows_; ++i)
-      for (int64_t j = 0; j < rows_; ++j) square_[i * rows_ + j] *= -1.0F;
-    add_to_decays(square_, e_, chunk_.beta);
+    multiply_to_lower(slope_, written_t_, square_, rows_, dv_);
     for (int64_t i = 0; i < rows_; ++i) {
-      float* row = square_ + i * rows_;
-      grad_.dbeta[i] += dot(row, e_ + i * rows_, rows_);  // E has zeros from the diagonal on
-      scale_row(row, chunk_.beta[i], row, rows_);
+      square_[i * rows_ + i] = 0.0F;
+      grad_.dbeta[i] -= of_decayed_row(e_, i, -chunk_.beta[i]);
     }
-    decay_scores(chunk_, square_, d_, true, square_);
-    multiply(square_, chunk_.k, grad_.dk, {rows_, dk_, rows_}, true);
-    transpose(square_, rows_, rows_, across_);
-    multiply(across_, chunk_.k, grad_.dk, {rows_, dk_, rows_}, true);
+    add_lower_product<false>(square_, chunk_.k, grad_.dk, rows_, dk_);
+    add_lower_product<true>(square_, chunk_.k, grad_.dk, rows_, dk_);
   }
 
   // R = beta (V - exp(G) (K S)). What K S gets stays in slope_.
@@ -317,33 +402,33 @@ class Backward {
       float* row = slope_ + i * dv_;
       grad_.dbeta[i] += dot(row, missing_ + i * dv_, dv_);
       scale_row(row, chunk_.beta[i], grad_.dv + i * dv_, dv_);
-      scale_row(row, -chunk_.beta[i] * grown_[i], row, dv_);
+      scale_row(row, -chunk_.beta[i] * decays_.from_start[i], row, dv_);
       grad_.dg[i] += dot(row, held_ + i * dv_, dv_);
     }
-    multiply(slope_, state_across_, grad_.dk, {rows_, dk_, dv_}, true);
+    multiply(slope_, state_t_, grad_.dk, {rows_, dk_, dv_}, true);
   }
 
   // dS = exp(G[last]) dS + Q^T (exp(G) dO) + K^T of what K S gets.
   void of_state() {
-    scale_row(grad_.dstate, exponential(last_), grad_.dstate, dk_ * dv_);
-    multiply(k_across_, slope_, grad_.dstate, {dk_, dv_, rows_}, true);
+    scale_row(grad_.dstate, decays_.whole, grad_.dstate, dk_ * dv_);
+    multiply<true>(chunk_.k, slope_, grad_.dstate, {dk_, dv_, rows_}, true);
     for (int64_t i = 0; i < rows_; ++i)
-      scale_row(grad_.d_o + i * dv_, grown_[i], missing_ + i * dv_, dv_);
-    multiply(q_across_, missing_, grad_.dstate, {dk_, dv_, rows_}, true);
+      scale_row(grad_.d_o + i * dv_, decays_.from_start[i], missing_ + i * dv_, dv_);
+    multiply<true>(chunk_.q, missing_, grad_.dstate, {dk_, dv_, rows_}, true);
   }
 
   const DeltaChunk& chunk_;
   const DeltaChunkGrad& grad_;
   int64_t rows_, dk_, dv_;
-  float last_ = 0.0F;
-  float *k_across_, *of_state_, *keys_, *q_across_;
-  float *held_, *missing_, *written_, *slope_, *written_across_;
-  float *d_, *e_, *p_, *square_, *across_;
-  float *state_across_, *dstate_across_, *grown_;
+  Decays decays_;
+  float *keys_t_, *of_keys_;
+  float *held_, *missing_, *written_, *slope_, *written_t_;
+  float *d_, *e_, *minus_a_, *p_, *square_;
+  float *state_t_, *dstate_t_;
 };
 
 static void backward(const DeltaChunk& chunk, const DeltaChunkGrad& grad, float* scratch) {
-  Backward(chunk, grad, scratch).run();
+  Backward(chunk, grad, Scratch{scratch}).run();
 }
 
 }  // namespace

@@ -16,8 +16,7 @@ inline constexpr int64_t kDeltaRows = 64;
 // has the sum of g of the chunk's tokens up to each one, and stays what it was last where there is
 // no token; beta is zero there.
 struct DeltaChunk {
-  int64_t tokens = 0;
-  int64_t rows = 0;  // tokens, in whole blocks
+  int64_t rows = 0;  // of the tokens, in whole blocks
   int64_t dk = 0;    // padded
   int64_t dv = 0;    // padded
   const float* q = nullptr;
@@ -41,10 +40,10 @@ struct DeltaChunkGrad {
 
 // Floats of scratch for a chunk with such padded sizes.
 constexpr int64_t delta_forward_floats(int64_t dk, int64_t dv) {
-  return kDeltaRows * (dk + dv + 3 * kDeltaRows);
+  return kDeltaRows * (dk + dv + 3 * kDeltaRows + 2);
 }
 constexpr int64_t delta_backward_floats(int64_t dk, int64_t dv) {
-  return kDeltaRows * (4 * dk + 5 * dv + 5 * kDeltaRows) + 2 * dk * dv + kDeltaRows;
+  return kDeltaRows * (2 * dk + 5 * dv + 5 * kDeltaRows + 2) + 2 * dk * dv;
 }
 
 struct DeltaRuleKernels {
