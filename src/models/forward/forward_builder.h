@@ -127,6 +127,7 @@ class ForwardBuilder {
 
   // x (tokens, hidden) -> y (tokens, hidden). With a cache, sequences go on with their states.
   TensorId gated_delta(TensorId x, const GatedDeltaBlock& by);
+  TensorId short_convolution(TensorId x, const ShortConvolutionBlock& by);
 
   // Makes what the stack's layers read besides the residual stream, if they do, from the ids of the
   // tokens and their rows of the embedding.
@@ -189,8 +190,13 @@ class ForwardBuilder {
   };
   KeysAndValues project_prompt(TensorId vectors, const AttentionBlock& by);
 
-  // The short convolution of a gated delta net: x and y (tokens, rows of query_key_value).
-  void convolve(TensorId x, const GatedDeltaBlock& by, TensorId y);
+  // A causal convolution of width `width`, whose filters are a module's: x and y (tokens, columns).
+  struct Filters {
+    std::string module;
+    int64_t width = 0;
+    bool plain = false;  // without silu
+  };
+  void convolve(TensorId x, const Filters& by, TensorId y);
   TensorId state_slots();
   TensorId kept_state(std::string_view name, int64_t columns, program::DType type);
 

@@ -7,6 +7,7 @@
 
 #include "models/forward/forward_builder.h"
 #include "program/ir/tensor_names.h"
+#include "program/kinds/elementwise/multiply.h"
 #include "program/kinds/elementwise/silu_mul.h"
 #include "program/kinds/recurrence/causal_convolution.h"
 #include "program/kinds/recurrence/delta_gates.h"
@@ -31,18 +32,31 @@ TensorId ForwardBuilder::kept_state(std::string_view name, int64_t columns, DTyp
                  Lifetime::step, builder_.layer());
 }
 
-void ForwardBuilder::convolve(TensorId x, const GatedDeltaBlock& by, TensorId y) {
-  CausalConvolution convolution;
-  std::vector<TensorId> reads{x, weight(weight_name(by.convolution)), query_bounds_};
+void ForwardBuilder::convolve(TensorId x, const Filters& by, TensorId y) {
+  CausalConvolution convolution{.plain = by.plain};
+  std::vector<TensorId> reads{x, weight(weight_name(by.module)), query_bounds_};
   std::vector<TensorId> updates;
-  const int64_t kept = by.convolution_width - 1;  // rows
+  const int64_t kept = by.width - 1;  // rows
   if (options_.cache.is_kept() && kept > 0) {
     convolution.cached = true;
     reads.push_back(state_slots());
-    updates.push_back(
-        kept_state("convolution_state", kept * by.query_key_value.out, options_.compute));
+    updates.push_back(kept_state("convolution_state", kept * columns(x), options_.compute));
   }
   builder_.emit(convolution, std::move(reads), {y}, std::move(updates));
+}
+
+TensorId ForwardBuilder::short_convolution(TensorId x, const ShortConvolutionBlock& by) {
+  const int64_t width = by.output.in;
+  const TensorId parts = linear(x, by.input, "bcx");
+  const TensorId b = columns_of(parts, "b", 0, width);
+  const TensorId c = columns_of(parts, "c", width, width);
+  const TensorId opened = activation("opened", width);
+  builder_.emit(Multiply{}, {b, columns_of(parts, "x", 2 * width, width)}, {opened});
+  const TensorId mixed = activation("convolved", width);
+  convolve(opened, {by.convolution, by.convolution_width, true}, mixed);
+  const TensorId closed = activation("closed", width);
+  builder_.emit(Multiply{}, {c, mixed}, {closed});
+  return linear(closed, by.output, "convolution_output");
 }
 
 TensorId ForwardBuilder::gated_delta(TensorId x, const GatedDeltaBlock& by) {
@@ -53,7 +67,7 @@ TensorId ForwardBuilder::gated_delta(TensorId x, const GatedDeltaBlock& by) {
   const TensorId b = linear(x, by.write, "b");
   const TensorId a = linear(x, by.decay, "a");
   const TensorId mixed = activation("convolved", by.query_key_value.out);
-  convolve(projected, by, mixed);
+  convolve(projected, {by.convolution, by.convolution_width}, mixed);
   const DType wide = options_.compute == DType::f64 ? DType::f64 : DType::f32;
   const Shape gates{tokens(), by.value_heads};
   const TensorId g = builder_.activation(local_name("g"), gates, wide);
