@@ -3,8 +3,8 @@
 
 namespace snug::backends {
 
-// The two forms of gelu are those of the kind gelu.
-enum class GateActivation { sigmoid, silu, gelu, gelu_tanh };
-inline constexpr int kGateActivations = 4;
+// The two forms of gelu are those of the kind gelu; `none` multiplies by the gate itself.
+enum class GateActivation { sigmoid, silu, gelu, gelu_tanh, none };
+inline constexpr int kGateActivations = 5;
 
 }  // namespace snug::backends

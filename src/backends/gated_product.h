@@ -4,6 +4,7 @@
 
 #include "backends/gate_activation.h"
 #include "program/kinds/elementwise/gelu_mul.h"
+#include "program/kinds/elementwise/multiply.h"
 #include "program/kinds/elementwise/sigmoid_mul.h"
 #include "program/kinds/elementwise/silu_mul.h"
 
@@ -13,6 +14,8 @@ inline GateActivation activation_of(const program::SigmoidMul&) { return GateAct
 inline GateActivation activation_of(const program::SigmoidMulGrad&) {
   return GateActivation::sigmoid;
 }
+inline GateActivation activation_of(const program::Multiply&) { return GateActivation::none; }
+inline GateActivation activation_of(const program::MultiplyGrad&) { return GateActivation::none; }
 inline GateActivation activation_of(const program::SiluMul&) { return GateActivation::silu; }
 inline GateActivation activation_of(const program::SiluMulGrad&) { return GateActivation::silu; }
 inline GateActivation activation_of(const program::GeluMul& product) {

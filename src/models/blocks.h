@@ -4,8 +4,9 @@
 //   encoder  layers that read all of their input, and a final norm
 //   layer    branches, one after another or side by side, each of which adds to the residual stream
 //   branch   x + scale * norm_after(block(norm_before(x))), where either norm may be absent
-//   block    attention, a gated delta net, an mlp that is gated or plain, a mixture of such mlps,
-//            or a layer's input from a second embedding
+//   block    attention, a gated delta net, a gated short convolution, an mlp that is gated or
+//   plain,
+//            a mixture of such mlps, or a layer's input from a second embedding
 //
 // Every module that has weights is named as in Hugging Face's folders. Modules of a layer are named
 // within it: "self_attn.q_proj" is the tensor "model.layers.0.self_attn.q_proj.weight" in layer 0.
@@ -40,10 +41,14 @@ struct Norm {
   float epsilon = 0;
   NormForm form = NormForm::rms;
   bool bias = false;
+  // Of queries or keys: each of these heads has weights of its own, which files hold in tensors of
+  // their own ("module.3.weight" of head 3). 0: all heads share them.
+  int64_t heads = 0;
 };
 
-// gelu is the exact form and gelu_tanh its approximation; relu is only for an mlp without a gate.
-enum class Activation : uint8_t { silu, gelu, gelu_tanh, relu };
+// gelu is the exact form and gelu_tanh its approximation; relu and xielu are only for an mlp
+// without a gate.
+enum class Activation : uint8_t { silu, gelu, gelu_tanh, relu, xielu };
 
 // y = x W^T, plus a bias if there is one. W is stored (out, in), or (in, out) where files hold its
 // transpose. In 4 bits it is always (out, in), as in bitsandbytes.
@@ -173,6 +178,9 @@ struct Mlp {
   Linear up;
   Activation activation = Activation::gelu;
   Linear down;
+  // The module of xielu's learned numbers and constants (program/kinds/elementwise/xielu.h):
+  // "mlp.act_fn". Empty for other activations.
+  std::string learned{};
 };
 
 // How files store the matrices of experts. In memory there is one tensor for gate and up of all
@@ -270,8 +278,24 @@ struct LayerInputBlock {
   Linear down;
 };
 
-using Block =
-    std::variant<AttentionBlock, GatedMlp, Mlp, ExpertsBlock, GatedDeltaBlock, LayerInputBlock>;
+// A gated short convolution (LFM2), which stands in the place of attention: output(c *
+// convolution(b * x)), where b, c and x are the parts of what `input` gives and the convolution has
+// a filter of its own for each column.
+struct ShortConvolutionBlock {
+  Linear input;             // (3 * hidden, hidden): all of b, then all of c, then all of x
+  std::string convolution;  // module of a weight (hidden, 1, convolution_width)
+  int64_t convolution_width = 0;
+  Linear output;
+};
+
+using Block = std::variant<AttentionBlock, GatedMlp, Mlp, ExpertsBlock, GatedDeltaBlock,
+                           ShortConvolutionBlock, LayerInputBlock>;
+
+// Whether the block stands in attention's place and keeps a recurrent state of each sequence.
+inline bool keeps_state(const Block& block) {
+  return std::holds_alternative<GatedDeltaBlock>(block) ||
+         std::holds_alternative<ShortConvolutionBlock>(block);
+}
 
 struct Branch {
   std::optional<Norm> norm_before;
@@ -375,7 +399,7 @@ struct Stack {
   bool has_states() const {
     for (const Layer& layer : layers)
       for (const Branch& branch : layer.branches)
-        if (std::holds_alternative<GatedDeltaBlock>(branch.block)) return true;
+        if (keeps_state(branch.block)) return true;
     return false;
   }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -19,6 +20,9 @@
 namespace snug::models {
 namespace {
 
+// The initial values of matrices and tables.
+constexpr std::optional<float> kDrawn;
+
 // Collects the weights of one part of a stack, where all module names begin with `prefix`.
 class WeightList {
  public:
@@ -28,19 +32,19 @@ class WeightList {
   }
 
   void table(const std::string& module, int64_t rows, int64_t columns) {
-    add(weight_name(module), {rows, columns}, Initializer::normal);
+    add(weight_name(module), {rows, columns}, kDrawn);
   }
 
-  void bias(const std::string& module, int64_t width) {
-    add(bias_name(module), {width}, Initializer::zeros);
-  }
+  void bias(const std::string& module, int64_t width) { add(bias_name(module), {width}, 0.0F); }
 
   void operator()(const std::optional<Norm>& norm) {
     if (!norm || norm->form == NormForm::rms_without_weight) return;
     const size_t first = weights_.size();
-    const bool adds_one = norm->form == NormForm::rms_one_plus_w;
-    add(weight_name(norm->module), {norm->width},
-        adds_one ? Initializer::zeros : Initializer::ones);
+    const float one = norm->form == NormForm::rms_one_plus_w ? 0.0F : 1.0F;
+    if (norm->heads > 0)
+      add(weight_of_heads(norm->module, norm->heads), {norm->heads * norm->width}, one);
+    else
+      add(weight_name(norm->module), {norm->width}, one);
     if (norm->bias) bias(norm->module, norm->width);
     for (size_t i = first; i < weights_.size(); ++i) of_norms_.push_back(weights_[i].name);
   }
@@ -48,7 +52,7 @@ class WeightList {
   void operator()(const Linear& linear) {
     const program::Shape shape{linear.out, linear.in};
     const program::Shape transpose{linear.in, linear.out};
-    add(weight_name(linear.module), linear.transposed ? transpose : shape, Initializer::normal);
+    add(weight_name(linear.module), linear.transposed ? transpose : shape, kDrawn);
     weights_.back().transposed = linear.transposed;
     weights_.back().in_16_bits = linear.in_16_bits;
     if (linear.bias) bias(linear.module, linear.out);
@@ -71,7 +75,7 @@ class WeightList {
     (*this)(attention.key_norm);
     (*this)(attention.value_norm);
     (*this)(attention.output);
-    if (!attention.sinks.empty()) add(attention.sinks, {attention.heads}, Initializer::normal);
+    if (!attention.sinks.empty()) add(attention.sinks, {attention.heads}, kDrawn);
   }
 
   void operator()(const GatedMlp& mlp) {
@@ -82,22 +86,23 @@ class WeightList {
   void operator()(const Mlp& mlp) {
     (*this)(mlp.up);
     (*this)(mlp.down);
+    if (mlp.activation != Activation::xielu) return;
+    // As transformers begins: alphas whose softplus is 0.8, and 0.8 less beta.
+    add(mlp.learned + ".alpha_p", {1}, std::log(std::expm1(0.8F)));
+    add(mlp.learned + ".alpha_n", {1}, std::log(std::expm1(0.3F)));
+    constant(mlp.learned + ".beta", {}, 0.5F);
+    constant(mlp.learned + ".eps", {}, -1e-6F);
   }
 
   void operator()(const ExpertsBlock& experts) {
     const size_t router = weights_.size();
     (*this)(experts.router);
     weights_[router].is_router = true;
-    if (!experts.correction.empty()) {
-      add(experts.correction, {experts.experts}, Initializer::zeros);
-      weights_.back().is_constant = true;
-    }
-    of_experts(gate_up_name(experts), gate_up_shape(experts), Initializer::normal);
-    if (experts.bias)
-      of_experts(gate_up_bias_name(experts), gate_up_bias_shape(experts), Initializer::zeros);
-    of_experts(down_name(experts), down_shape(experts), Initializer::normal);
-    if (experts.bias)
-      of_experts(down_bias_name(experts), down_bias_shape(experts), Initializer::zeros);
+    if (!experts.correction.empty()) constant(experts.correction, {experts.experts}, 0.0F);
+    of_experts(gate_up_name(experts), gate_up_shape(experts), kDrawn);
+    if (experts.bias) of_experts(gate_up_bias_name(experts), gate_up_bias_shape(experts), 0.0F);
+    of_experts(down_name(experts), down_shape(experts), kDrawn);
+    if (experts.bias) of_experts(down_bias_name(experts), down_bias_shape(experts), 0.0F);
     if (!experts.shared) return;
     (*this)(experts.shared->mlp);
     if (experts.shared->gate) (*this)(*experts.shared->gate);
@@ -115,15 +120,21 @@ class WeightList {
   }
 
   void operator()(const GatedDeltaBlock& block) {
-    add(block.decay_bias, {block.value_heads}, Initializer::ones);
-    add(block.decay_rate, {block.value_heads}, Initializer::zeros);
+    add(block.decay_bias, {block.value_heads}, 1.0F);
+    add(block.decay_rate, {block.value_heads}, 0.0F);
     (*this)(block.query_key_value);
     if (!block.is_grouped) (*this)(block.gate);
     (*this)(block.beta);
     if (!block.is_grouped) (*this)(block.decay);
     add(weight_name(block.convolution), {block.convolved_columns(), 1, block.convolution_width},
-        Initializer::normal);
+        kDrawn);
     (*this)(block.norm);
+    (*this)(block.output);
+  }
+
+  void operator()(const ShortConvolutionBlock& block) {
+    (*this)(block.input);
+    add(weight_name(block.convolution), {block.output.in, 1, block.convolution_width}, kDrawn);
     (*this)(block.output);
   }
 
@@ -134,9 +145,7 @@ class WeightList {
       std::visit(*this, branch.block);
       (*this)(branch.norm_after);
     }
-    if (layer.factor.empty()) return;
-    add(layer.factor, {1}, Initializer::ones);
-    weights_.back().is_constant = true;
+    if (!layer.factor.empty()) constant(layer.factor, {1}, 1.0F);
   }
 
   // Adds the tables that blocks read but that belong to no layer, each once.
@@ -153,14 +162,20 @@ class WeightList {
   std::vector<std::string> take_norms() { return std::move(of_norms_); }
 
  private:
-  void of_experts(const std::string& name, const program::Shape& shape, Initializer initializer) {
-    add(name, shape, initializer);
+  void of_experts(const std::string& name, const program::Shape& shape,
+                  std::optional<float> initial) {
+    add(name, shape, initial);
     weights_.back().is_expert = true;
   }
 
-  void add(const std::string& name, const program::Shape& shape, Initializer initializer) {
+  void constant(const std::string& name, const program::Shape& shape, float value) {
+    add(name, shape, value);
+    weights_.back().is_constant = true;
+  }
+
+  void add(const std::string& name, const program::Shape& shape, std::optional<float> initial) {
     weights_.push_back(
-        {prefix_.empty() ? name : fmt::format("{}.{}", prefix_, name), shape, layer_, initializer});
+        {prefix_.empty() ? name : fmt::format("{}.{}", prefix_, name), shape, layer_, initial});
   }
 
   std::string prefix_;

@@ -2,6 +2,7 @@
 // Face's files.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,14 +12,13 @@
 
 namespace snug::models {
 
-enum class Initializer : uint8_t { normal, ones, zeros };
-
 struct Weight {
   std::string name;  // "model.layers.0.self_attn.q_proj.weight"
   program::Shape shape;
   int32_t layer = -1;
-  Initializer initializer = Initializer::normal;  // for init=random
-  bool transposed = false;                        // a linear of shape (in, out)
+  // The value of all elements with init=random; nothing: they are drawn from a normal distribution.
+  std::optional<float> initial;
+  bool transposed = false;  // a linear of shape (in, out)
   // Parts of a mixture of experts, which are neither adapted nor quantised with the linears.
   bool is_router = false;
   bool is_expert = false;   // of all experts, or of one expert as in files

@@ -8,6 +8,7 @@
 #include "program/kinds/elementwise/noise.h"
 #include "program/kinds/elementwise/relu.h"
 #include "program/kinds/elementwise/softcap.h"
+#include "program/kinds/elementwise/xielu.h"
 
 namespace snug::backends::test {
 namespace {
@@ -188,6 +189,44 @@ void add_bounded(CaseList& list, const Size& size, bool views) {
   }
 }
 
+// xielu, its gradient and its slopes, of values that are not on the kink at 0.
+void add_xielus(CaseList& list, const Size& size, double deviation, bool views) {
+  const Shape shape{size.rows, size.columns};
+  const std::string name = fmt::format("{} deviation {}", name_of(size), deviation);
+  const auto begin = [&] {
+    CaseBuilder builder = list.builder();
+    if (views) builder.use_views();
+    return builder;
+  };
+  const auto drawn = [&](CaseBuilder& builder) {
+    Values values = normal(list.random, shape.elements(), 0.0, deviation);
+    for (double& value : values)
+      if (std::abs(value) < 0.01) value = -0.01;
+    return builder.input(shape, list.types.activation, std::move(values));
+  };
+  const auto numbers = [](CaseBuilder& builder, std::vector<program::TensorId> reads) {
+    reads.insert(reads.end(), {builder.weight({1}), builder.weight({1}),
+                               builder.measure(Shape(), {0.5}), builder.measure(Shape(), {-1e-6})});
+    return reads;
+  };
+  CaseBuilder forward = begin();
+  const auto x = drawn(forward);
+  list.add(forward.finish(name, program::Xielu{}, numbers(forward, {x}),
+                          {forward.output_activation(shape)}));
+  CaseBuilder backward = begin();
+  const auto dy = backward.activation(shape);
+  const auto x_again = drawn(backward);
+  list.add(backward.finish(name, program::XieluGrad{}, numbers(backward, {dy, x_again}),
+                           {backward.output_activation(shape)}));
+  for (const bool negative : {false, true}) {
+    CaseBuilder slope = begin();
+    const std::vector<program::TensorId> reads{drawn(slope), slope.weight({1}),
+                                               slope.measure(Shape(), {-1e-6})};
+    list.add(
+        slope.finish(name, program::XieluSlope{negative}, reads, {slope.output_activation(shape)}));
+  }
+}
+
 // Every mixture of f32 and the activations' type.
 void add_mixed_gelus(CaseList& list, const Size& size) {
   const Shape shape{size.rows, size.columns};
@@ -240,6 +279,10 @@ void add_cases(CaseList& list) {
   // At the end, since all cases draw from one sequence.
   for (const Size& size : kSizes) add_noises(list, size, {3, 0, 5, 40}, false);
   add_noises(list, {17, 65}, {1, 14}, true);
+  for (const Size& size : {Size{1, 1}, Size{3, 17}, Size{2, 1000}})
+    add_xielus(list, size, 1.0, false);
+  add_xielus(list, {129, 257}, 8.0, false);
+  add_xielus(list, {17, 65}, 1.0, true);
 }
 
 }  // namespace
@@ -248,7 +291,8 @@ CaseTable elementwise_cases() {
   using program::Kind;
   return {{Kind::add, Kind::accumulate, Kind::add_bias, Kind::sum_rows, Kind::dropout, Kind::cast,
            Kind::zeros, Kind::gelu, Kind::gelu_grad, Kind::scale, Kind::relu, Kind::relu_grad,
-           Kind::softcap, Kind::softcap_grad, Kind::add_noise},
+           Kind::softcap, Kind::softcap_grad, Kind::add_noise, Kind::xielu, Kind::xielu_grad,
+           Kind::xielu_slope},
           add_cases};
 }
 

@@ -5,6 +5,7 @@
 #include "program/kinds/attention/rope.h"
 #include "program/kinds/elementwise/clamped_swiglu.h"
 #include "program/kinds/elementwise/gelu_mul.h"
+#include "program/kinds/elementwise/multiply.h"
 #include "program/kinds/elementwise/sigmoid_mul.h"
 #include "program/kinds/elementwise/silu_mul.h"
 #include "program/kinds/norm/layer_norm.h"
@@ -280,6 +281,9 @@ void add_cases(CaseList& list) {
     add_rotations(list, 19, 4, form, false);
     add_rotations(list, 17, 3, form, true);
   }
+  for (const bool views : {false, true})
+    add_gated(list, {17, 65}, 1.0, views, "", program::Multiply{}, program::MultiplyGrad{});
+  add_gated(list, {5, 129}, 1.0, false, "", program::Multiply{}, program::MultiplyGrad{});
 }
 
 }  // namespace
@@ -289,7 +293,8 @@ CaseTable layer_cases() {
   return {{Kind::embedding, Kind::embedding_grad, Kind::rms_norm, Kind::rms_norm_grad,
            Kind::layer_norm, Kind::layer_norm_grad, Kind::rotary_table, Kind::rope,
            Kind::sigmoid_mul, Kind::sigmoid_mul_grad, Kind::silu_mul, Kind::silu_mul_grad,
-           Kind::gelu_mul, Kind::gelu_mul_grad, Kind::clamped_swiglu, Kind::clamped_swiglu_grad},
+           Kind::gelu_mul, Kind::gelu_mul_grad, Kind::clamped_swiglu, Kind::clamped_swiglu_grad,
+           Kind::multiply, Kind::multiply_grad},
           add_cases};
 }
 

@@ -34,11 +34,12 @@ struct Convolved {
   int64_t columns, width;
 };
 
-void add_convolutions(CaseList& list, const Convolved& size, const Bounds& bounds, bool views) {
+void add_convolutions(CaseList& list, const Convolved& size, const Bounds& bounds, bool views,
+                      bool plain = false) {
   const Shape rows{bounds.q_tokens, size.columns};
   const Shape filters{size.columns, 1, size.width};
-  const std::string name =
-      fmt::format("{} columns width {} {}", size.columns, size.width, bounds.name);
+  const std::string name = fmt::format("{} columns width {} {}{}", size.columns, size.width,
+                                       bounds.name, plain ? " plain" : "");
   const auto segments = [&](CaseBuilder& builder) {
     return builder.index({bounds.segments(), 2}, bounds.queries);
   };
@@ -47,7 +48,8 @@ void add_convolutions(CaseList& list, const Convolved& size, const Bounds& bound
   const auto x = forward.activation(rows);
   const auto w = forward.weight(filters, 0.5, 0.5);
   const auto y = forward.output_activation(rows);
-  list.add(forward.finish(name, program::CausalConvolution{}, {x, w, segments(forward)}, {y}));
+  list.add(forward.finish(name, program::CausalConvolution{.plain = plain},
+                          {x, w, segments(forward)}, {y}));
   spoil_outside(list.cases.back(), {x}, bounds);
   for (const bool trains : {false, true}) {
     CaseBuilder backward = list.builder();
@@ -58,7 +60,7 @@ void add_convolutions(CaseList& list, const Convolved& size, const Bounds& bound
     std::vector<program::TensorId> writes{backward.output_activation(rows)};
     if (trains) writes.push_back(backward.output_gradient(filters));
     list.add(backward.finish(name + (trains ? " trained" : ""),
-                             program::CausalConvolutionGrad{trains},
+                             program::CausalConvolutionGrad{trains, plain},
                              {dy, x_again, w_again, segments(backward)}, writes));
     spoil_outside(list.cases.back(), {dy, x_again}, bounds);
   }
@@ -160,7 +162,8 @@ Values places_of(const Bounds& bounds) {
 }
 
 // Segments that go on with sequences, of which one more has a place.
-void add_cached(CaseList& list, const Heads& heads, int64_t width, const Bounds& bounds) {
+void add_cached(CaseList& list, const Heads& heads, int64_t width, const Bounds& bounds,
+                bool plain = false) {
   const int64_t places = bounds.segments() + 1;
   const int64_t keys = heads.key_heads * heads.dk;
   const int64_t values = heads.value_heads * heads.dv;
@@ -177,7 +180,7 @@ void add_cached(CaseList& list, const Heads& heads, int64_t width, const Bounds&
   const auto w = convolution.weight({keys, 1, width}, 0.5, 0.5);
   const auto kept = convolution.activation({places, (width - 1) * keys});
   const auto y = convolution.output_activation(rows);
-  list.add(convolution.finish(name, program::CausalConvolution{.cached = true},
+  list.add(convolution.finish(name, program::CausalConvolution{.cached = true, .plain = plain},
                               {x, w, segments(convolution), slots(convolution)}, {y}, {kept}));
   spoil_outside(list.cases.back(), {x}, bounds);
   CaseBuilder rule = list.builder();
@@ -218,6 +221,9 @@ void add_recurrence_cases(CaseList& list) {
   add_cached(list, {2, 4, 5, 6}, 4, rows_of({1, 1, 1}));
   add_cached(list, {1, 2, 8, 33}, 8, rows_of({2, 70, 5, 1}));
   add_cached(list, {1, 1, 300, 2}, 4, decode(list.random, 7, 40, true));
+  for (const bool views : {false, true})
+    add_convolutions(list, {40, 3}, packed(list.random, 33), views, true);
+  add_cached(list, {2, 4, 5, 6}, 3, rows_of({2, 70, 1}), true);
 }
 
 }  // namespace

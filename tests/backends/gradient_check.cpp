@@ -14,6 +14,7 @@
 #include "program/ir/tape.h"
 #include "program/kinds/attention/attention.h"
 #include "program/kinds/attention/rope.h"
+#include "program/kinds/elementwise/xielu.h"
 #include "program/kinds/expert/route.h"
 #include "program/kinds/kind.h"
 #include "program/kinds/loss/cross_entropy.h"
@@ -134,6 +135,9 @@ std::vector<TensorId> differentiable_inputs(const OperationCase& operation_case)
          operand.name == program::ScaleColumns::kDivisor.name) ||
         (operation.kind() == program::Kind::route &&
          operand.name == program::Route::kCorrection.name) ||
+        (operation.kind() == program::Kind::xielu &&
+         (operand.name == program::Xielu::kBeta.name ||
+          operand.name == program::Xielu::kEpsilon.name)) ||
         (program::traits_of(operation).is_loss() &&
          std::ranges::count(kConstants, operand.name.text) > 0);
     if (is_read && !is_constant &&

@@ -9,10 +9,12 @@
 #include "program/kinds/attention/rope.h"
 #include "program/kinds/elementwise/elementwise.h"
 #include "program/kinds/elementwise/gelu_mul.h"
+#include "program/kinds/elementwise/multiply.h"
 #include "program/kinds/elementwise/relu.h"
 #include "program/kinds/elementwise/sigmoid_mul.h"
 #include "program/kinds/elementwise/silu_mul.h"
 #include "program/kinds/elementwise/softcap.h"
+#include "program/kinds/elementwise/xielu.h"
 #include "program/kinds/kind.h"
 #include "program/kinds/norm/layer_norm.h"
 #include "program/kinds/norm/rms_norm.h"
@@ -47,6 +49,11 @@ TEST(InPlace, ListsEachKindsPairs) {
   EXPECT_EQ(pairs_of(Scale{}), (Pairs{{"y", "x"}}));
   EXPECT_EQ(pairs_of(Relu{}), (Pairs{{"y", "x"}}));
   EXPECT_EQ(pairs_of(ReluGrad{}), (Pairs{{"dx", "dy"}, {"dx", "y"}}));
+  EXPECT_EQ(pairs_of(Xielu{}), (Pairs{{"y", "x"}}));
+  EXPECT_EQ(pairs_of(XieluGrad{}), (Pairs{{"dx", "dy"}, {"dx", "x"}}));
+  EXPECT_EQ(pairs_of(XieluSlope{}), (Pairs{{"slope", "x"}}));
+  EXPECT_EQ(pairs_of(Multiply{}), (Pairs{{"y", "gate"}, {"y", "up"}}));
+  EXPECT_EQ(pairs_of(MultiplyGrad{}), (Pairs{{"dgate", "gate"}, {"dup", "up"}}));
   EXPECT_EQ(pairs_of(Softcap{}), (Pairs{{"y", "x"}}));
   EXPECT_EQ(pairs_of(LayerNorm{}), (Pairs{{"y", "x"}}));
   EXPECT_EQ(pairs_of(LayerNormGrad{.addend = true}), (Pairs{{"dx", "addend"}}));

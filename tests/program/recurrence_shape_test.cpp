@@ -30,6 +30,8 @@ tensor dk (8, 6) bf16
 tensor dv (8, 8) bf16
 tensor rows (5, 18) bf16
 tensor states (5, 24) f32
+tensor one (1) f32
+tensor number () f32
 )";
 
 struct RecurrenceCase {
@@ -89,6 +91,13 @@ constexpr RecurrenceCase kRecurrenceCases[]{
      "state 'rows'"},
     {"o = sigmoid_mul(v, q)", "up 'q' has shape (8, 6), expected (8, 8)"},
     {"v, o = sigmoid_mul_grad(dv, v, o)", ""},
+    {"o = multiply(v, o)", ""},
+    {"o = multiply(v, q)", "up 'q' has shape (8, 6), expected (8, 8)"},
+    {"dq = causal_convolution(q, filters, bounds) {plain}", ""},
+    {"dv = xielu(v, one, one, number, number)", ""},
+    {"dv = xielu(v, one, one, one, number)", "beta 'one' has shape (1), expected ()"},
+    {"dv = xielu(v, heads, one, number, number)", "alpha_p 'heads' has shape (4), expected (1)"},
+    {"dv = xielu_slope(q, one, number) {negative}", "slope 'dv' has shape (8, 8), expected (8, 6)"},
 };
 
 TEST(RecurrenceShapes, AcceptsOrSaysWhy) {

@@ -8,6 +8,7 @@
 #include "program/kinds/elementwise/clamped_swiglu.h"
 #include "program/kinds/elementwise/gelu.h"
 #include "program/kinds/elementwise/gelu_mul.h"
+#include "program/kinds/elementwise/multiply.h"
 #include "program/kinds/elementwise/relu.h"
 #include "program/kinds/elementwise/sigmoid_mul.h"
 #include "program/kinds/elementwise/silu_mul.h"
@@ -22,6 +23,8 @@ using program::Gelu;
 using program::GeluGrad;
 using program::GeluMul;
 using program::GeluMulGrad;
+using program::Multiply;
+using program::MultiplyGrad;
 using program::Relu;
 using program::ReluGrad;
 using program::SigmoidMul;
@@ -112,6 +115,31 @@ void run(const SiluMulGrad&, const Invocation& invocation) {
     const T s = sigmoid(g);
     dgate.set(i, slope * u * s * (T{1} + g * (T{1} - s)));
     dup.set(i, slope * g * s);
+  }
+}
+
+template <typename T>
+void run(const Multiply&, const Invocation& invocation) {
+  const Floats<T> gate(invocation[Multiply::kGate]);
+  const Floats<T> up(invocation[Multiply::kUp]);
+  const Floats<T> y(invocation[Multiply::kY]);
+  for (int64_t i = 0; i < y.count(); ++i) y.set(i, gate[i] * up[i]);
+}
+
+template <typename T>
+void run(const MultiplyGrad&, const Invocation& invocation) {
+  const Floats<T> dy(invocation[MultiplyGrad::kDY]);
+  const Floats<T> gate(invocation[MultiplyGrad::kGate]);
+  const Floats<T> up(invocation[MultiplyGrad::kUp]);
+  const Floats<T> dgate(invocation[MultiplyGrad::kDGate]);
+  const Floats<T> dup(invocation[MultiplyGrad::kDUp]);
+  for (int64_t i = 0; i < dy.count(); ++i) {
+    // All inputs are read before any output is written, since they may be the same memory.
+    const T slope = dy[i];
+    const T g = gate[i];
+    const T u = up[i];
+    dgate.set(i, slope * u);
+    dup.set(i, slope * g);
   }
 }
 
@@ -210,6 +238,8 @@ SNUG_REFERENCE_KIND(Gelu);
 SNUG_REFERENCE_KIND(GeluGrad);
 SNUG_REFERENCE_KIND(Softcap);
 SNUG_REFERENCE_KIND(SoftcapGrad);
+SNUG_REFERENCE_KIND(Multiply);
+SNUG_REFERENCE_KIND(MultiplyGrad);
 SNUG_REFERENCE_KIND(SigmoidMul);
 SNUG_REFERENCE_KIND(SigmoidMulGrad);
 SNUG_REFERENCE_KIND(SiluMul);

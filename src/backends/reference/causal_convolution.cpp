@@ -67,8 +67,14 @@ class GrowingColumn {
   bool is_known_ = false;
 };
 
+// What a sum becomes.
 template <typename T>
-void run_cached(const Invocation& invocation) {
+T given(T sum, bool plain) {
+  return plain ? sum : sum / (T{1} + std::exp(-sum));
+}
+
+template <typename T>
+void run_cached(const CausalConvolution& convolution, const Invocation& invocation) {
   const Floats<T> w(invocation[CausalConvolution::kW]);
   const Floats<T> y(invocation[CausalConvolution::kY]);
   const Integers bounds(invocation[CausalConvolution::kBounds]);
@@ -81,7 +87,7 @@ void run_cached(const Invocation& invocation) {
         T sum = 0;
         for (int64_t k = 0; k < w.columns(); ++k)
           sum += w.at(c, w.columns() - 1 - k) * column[t - k];
-        y.set(begin + t, c, sum / (T{1} + std::exp(-sum)));
+        y.set(begin + t, c, given(sum, convolution.plain));
       }
       column.keep(rows);
     }
@@ -94,12 +100,12 @@ void run(const CausalConvolution& convolution, const Invocation& invocation) {
   const Floats<T> w(invocation[CausalConvolution::kW]);
   const Floats<T> y(invocation[CausalConvolution::kY]);
   clear(y);
-  if (convolution.cached) return run_cached<T>(invocation);
+  if (convolution.cached) return run_cached<T>(convolution, invocation);
   for_each_segment(invocation[CausalConvolution::kBounds], [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t)
       for (int64_t c = 0; c < x.columns(); ++c) {
         const T sum = convolved(x, w, begin, t, c);
-        y.set(t, c, sum / (T{1} + std::exp(-sum)));
+        y.set(t, c, given(sum, convolution.plain));
       }
   });
 }
@@ -120,7 +126,7 @@ void run(const CausalConvolutionGrad& grad, const Invocation& invocation) {
       for (int64_t t = begin; t < end; ++t) {
         const T sum = convolved(x, w, begin, t, c);
         const T s = T{1} / (T{1} + std::exp(-sum));
-        const T slope = dy.at(t, c) * s * (T{1} + sum * (T{1} - s));
+        const T slope = dy.at(t, c) * (grad.plain ? T{1} : s * (T{1} + sum * (T{1} - s)));
         for (int64_t k = 0; k < std::min(w.columns(), t - begin + 1); ++k) {
           const int64_t place = w.columns() - 1 - k;
           of_x[static_cast<size_t>(t - k)] += slope * w.at(c, place);

@@ -82,8 +82,7 @@ std::set<std::string> output_names(const models::Layer& layer) {
   for (const models::Branch& branch : layer.branches) {
     std::visit(
         [&]<typename Block>(const Block& block) {
-          if constexpr (std::is_same_v<Block, models::AttentionBlock> ||
-                        std::is_same_v<Block, models::GatedDeltaBlock>) {
+          if constexpr (requires { block.output; }) {
             add(block.output.module);
           } else if constexpr (std::is_same_v<Block, models::ExpertsBlock>) {
             names.insert(models::down_name(block));

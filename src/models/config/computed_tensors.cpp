@@ -28,9 +28,9 @@ std::set<int64_t> widths_without_weight(const Stack& stack) {
   for (const Layer& layer : stack.layers)
     for (const Branch& branch : layer.branches)
       if (const auto* attention = std::get_if<AttentionBlock>(&branch.block))
-        if (const auto& norm = attention->value_norm;
-            norm && norm->form == NormForm::rms_without_weight)
-          widths.insert(norm->width);
+        for (const auto& norm : {attention->query_norm, attention->key_norm, attention->value_norm})
+          if (norm && (norm->form == NormForm::rms_without_weight || norm->heads > 0))
+            widths.insert(norm->width);
   return widths;
 }
 

@@ -99,9 +99,9 @@ struct ModelConfig {
   int64_t decoder_start_id = 0;
   int64_t padding_id = 0;
   bool repeats_prompt = false;  // the decoder reads the prompt before its answer, too
-  // For families some of whose layers have a recurrent state (the gated delta rule) in place of
-  // attention: those layers, ascending; heads of the state's keys and values, and their elements;
-  // tokens that the causal convolution before it sees, its own included.
+  // For families some of whose layers have a recurrent state in place of attention: those layers,
+  // ascending; of gated delta nets, heads of the state's keys and values, and their elements;
+  // tokens that the causal convolution sees, its own included.
   std::vector<int64_t> recurrent_layers;
   int64_t state_key_heads = 0;
   int64_t state_value_heads = 0;

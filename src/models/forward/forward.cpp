@@ -12,6 +12,7 @@
 #include "models/config/rope.h"
 #include "models/forward/forward_builder.h"
 #include "models/forward/key_pages.h"
+#include "models/stored/expert_names.h"
 #include "models/weights.h"
 #include "program/ir/tensor_names.h"
 #include "program/kinds/attention/attention.h"
@@ -181,7 +182,12 @@ class Forward : ForwardBuilder {
     const TensorId y = builder_.activation(local_name(name), heads, options_.compute);
     const bool is_by_head = columns(x) == given->width;
     emit_norm(is_by_head ? x : reshaped(x, fmt::format("{}.heads", which), heads), *given, y);
-    return reshaped(y, fmt::format("{}.rows", name), {tokens(), width});
+    const TensorId normed = reshaped(y, fmt::format("{}.rows", name), {tokens(), width});
+    if (given->heads == 0) return normed;
+    const TensorId y_of_heads = activation(fmt::format("{}.scaled", name), width);
+    builder_.emit(ScaleColumns{}, {normed, weight(weight_of_heads(given->module, given->heads))},
+                  {y_of_heads});
+    return y_of_heads;
   }
 
   // Queries and keys, rotated if the block rotates them, and values: (tokens, heads * head_dim)
@@ -400,6 +406,9 @@ class Forward : ForwardBuilder {
   }
 
   TensorId output_of(const GatedDeltaBlock& delta, TensorId x) { return gated_delta(x, delta); }
+  TensorId output_of(const ShortConvolutionBlock& short_one, TensorId x) {
+    return short_convolution(x, short_one);
+  }
   TensorId output_of(const GatedMlp& gated, TensorId x) { return mlp(x, gated); }
   TensorId output_of(const LayerInputBlock& input, TensorId x) {
     return with_layer_input(x, input);
@@ -408,8 +417,7 @@ class Forward : ForwardBuilder {
   TensorId output_of(const ExpertsBlock& mixture, TensorId x) { return experts(x, mixture); }
 
   static std::string name_of(const Block& block) {
-    const bool mixes_tokens = std::holds_alternative<AttentionBlock>(block) ||
-                              std::holds_alternative<GatedDeltaBlock>(block);
+    const bool mixes_tokens = std::holds_alternative<AttentionBlock>(block) || keeps_state(block);
     if (std::holds_alternative<LayerInputBlock>(block)) return "input";
     return mixes_tokens ? "attention" : "mlp";
   }

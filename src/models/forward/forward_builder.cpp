@@ -139,6 +139,9 @@ TensorId ForwardBuilder::ones(int64_t width) {
 void ForwardBuilder::emit_norm(TensorId x, const Norm& by, TensorId y) {
   if (by.form == NormForm::rms_without_weight)
     return builder_.emit(RmsNorm{by.epsilon}, {x, ones(by.width)}, {y});
+  // What differs from head to head is multiplied afterwards.
+  if (by.form == NormForm::layer && by.heads > 0)
+    return builder_.emit(LayerNorm{by.epsilon}, {x, ones(by.width)}, {y});
   std::vector<TensorId> reads{x, weight(weight_name(by.module))};
   if (by.form == NormForm::layer) {
     if (by.bias) reads.push_back(weight(bias_name(by.module)));

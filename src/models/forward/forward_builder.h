@@ -127,6 +127,7 @@ class ForwardBuilder {
 
   // x (tokens, hidden) -> y (tokens, hidden). With a cache, sequences go on with their states.
   TensorId gated_delta(TensorId x, const GatedDeltaBlock& by);
+  TensorId short_convolution(TensorId x, const ShortConvolutionBlock& by);
 
   // Makes what the stack's layers read besides the residual stream, if they do, from the ids of the
   // tokens and their rows of the embedding.
@@ -196,9 +197,9 @@ class ForwardBuilder {
   };
   DeltaInputs delta_inputs(TensorId x, const GatedDeltaBlock& by);
   DeltaInputs grouped_delta_inputs(TensorId x, const GatedDeltaBlock& by);
-  // The short convolution of a gated delta net: x (tokens, n) -> (tokens, n), of filters (n, 1,
-  // width). With a cache it keeps the sequences' last rows.
-  TensorId convolve(TensorId x, TensorId filters, std::string_view name);
+  // A causal convolution of filters (n, 1, width), without silu where it is plain: x (tokens, n) ->
+  // (tokens, n). With a cache it keeps the sequences' last rows.
+  TensorId convolve(TensorId x, TensorId filters, std::string_view name, bool plain = false);
   TensorId state_slots();
   TensorId kept_state(std::string_view name, int64_t columns, program::DType type);
 

@@ -7,6 +7,7 @@
 #include "program/kinds/elementwise/gelu_mul.h"
 #include "program/kinds/elementwise/relu.h"
 #include "program/kinds/elementwise/silu_mul.h"
+#include "program/kinds/elementwise/xielu.h"
 
 namespace snug::models {
 
@@ -32,7 +33,8 @@ TensorId ForwardBuilder::gated_hidden(TensorId x, const GatedMlp& by, const std:
                     {gated});
       break;
     case Activation::relu:
-      SNUG_CHECK(false, "a gated mlp of relu: {}", by.down.module);
+    case Activation::xielu:
+      SNUG_CHECK(false, "a gated mlp of an activation that has no gate: {}", by.down.module);
   }
   return gated;
 }
@@ -42,11 +44,15 @@ TensorId ForwardBuilder::mlp(TensorId x, const GatedMlp& by) {
 }
 
 TensorId ForwardBuilder::mlp(TensorId x, const Mlp& by) {
-  SNUG_CHECK(by.activation != Activation::silu, "a plain mlp has gelu or relu, and {} has silu",
-             by.up.module);
+  SNUG_CHECK(by.activation != Activation::silu, "a plain mlp of silu: {}", by.up.module);
   const TensorId up = linear(x, by.up, "up");
   const TensorId activated = activation("activated", by.down.in);
-  if (by.activation == Activation::relu)
+  if (by.activation == Activation::xielu)
+    builder_.emit(Xielu{},
+                  {up, weight(by.learned + ".alpha_p"), weight(by.learned + ".alpha_n"),
+                   weight(by.learned + ".beta"), weight(by.learned + ".eps")},
+                  {activated});
+  else if (by.activation == Activation::relu)
     builder_.emit(Relu{}, {up}, {activated});
   else
     builder_.emit(Gelu{.tanh = by.activation == Activation::gelu_tanh}, {up}, {activated});

@@ -8,6 +8,7 @@
 #include "models/forward/forward_builder.h"
 #include "program/ir/tensor_names.h"
 #include "program/kinds/elementwise/elementwise.h"
+#include "program/kinds/elementwise/multiply.h"
 #include "program/kinds/elementwise/silu_mul.h"
 #include "program/kinds/recurrence/causal_convolution.h"
 #include "program/kinds/recurrence/delta_gates.h"
@@ -32,9 +33,10 @@ TensorId ForwardBuilder::kept_state(std::string_view name, int64_t columns, DTyp
                  Lifetime::step, builder_.layer());
 }
 
-TensorId ForwardBuilder::convolve(TensorId x, TensorId filters, std::string_view name) {
+TensorId ForwardBuilder::convolve(TensorId x, TensorId filters, std::string_view name,
+                                  bool plain) {
   const int64_t kept = builder_.program().tensor(filters).shape[2] - 1;  // rows
-  CausalConvolution convolution;
+  CausalConvolution convolution{.plain = plain};
   std::vector<TensorId> reads{x, filters, query_bounds_};
   std::vector<TensorId> updates;
   if (options_.cache.is_kept() && kept > 0) {
@@ -46,6 +48,20 @@ TensorId ForwardBuilder::convolve(TensorId x, TensorId filters, std::string_view
   const TensorId y = activation(name, columns(x));
   builder_.emit(convolution, std::move(reads), {y}, std::move(updates));
   return y;
+}
+
+TensorId ForwardBuilder::short_convolution(TensorId x, const ShortConvolutionBlock& by) {
+  const int64_t width = by.output.in;
+  const TensorId parts = linear(x, by.input, "bcx");
+  const TensorId b = columns_of(parts, "b", 0, width);
+  const TensorId c = columns_of(parts, "c", width, width);
+  const TensorId opened = activation("opened", width);
+  builder_.emit(Multiply{}, {b, columns_of(parts, "x", 2 * width, width)}, {opened});
+  const TensorId mixed =
+      convolve(opened, weight(weight_name(by.convolution)), "convolution", /*plain=*/true);
+  const TensorId closed = activation("closed", width);
+  builder_.emit(Multiply{}, {c, mixed}, {closed});
+  return linear(closed, by.output, "convolution_output");
 }
 
 ForwardBuilder::DeltaInputs ForwardBuilder::delta_inputs(TensorId x, const GatedDeltaBlock& by) {

@@ -46,6 +46,7 @@ struct GgufFamily {
   // Names of the norms before the blocks, where these do not share one.
   std::string_view attention_norm = "attn_norm";
   std::string_view mlp_norm = "ffn_norm";
+  std::string_view final_norm = "output_norm";
 };
 
 std::span<const GgufFamily> gguf_families();

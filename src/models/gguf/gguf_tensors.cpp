@@ -45,8 +45,8 @@ std::vector<RowOrderView> parts_of_groups(const AttentionBlock& block) {
 bool stays_fp32(const std::string& name, size_t axes) {
   const auto contains = [&](std::string_view part) { return name.find(part) != std::string::npos; };
   return axes < 2 || !name.ends_with(".weight") || contains("_norm.weight") ||
-         contains("ffn_gate_inp.") || contains("conv1d.") || contains("attn_rel_b.") ||
-         name == "position_embd.weight";
+         contains("ffn_gate_inp.") || contains("conv1d.") || contains("shortconv.conv.") ||
+         contains("attn_rel_b.") || name == "position_embd.weight";
 }
 
 class GgufTensorList {
@@ -61,7 +61,7 @@ class GgufTensorList {
     norm("token_embd_norm", stack_.embedding_norm);
     layers();
     if (stack_.encoder) norm("enc.output_norm", stack_.encoder->final_norm);
-    norm(stack_.encoder ? "dec.output_norm" : "output_norm", stack_.final_norm);
+    norm(stack_.encoder ? "dec.output_norm" : std::string(family_.final_norm), stack_.final_norm);
     // llama.cpp does not scale the head's input.
     if (stack_.head_scale != 1.0 && !family_.logit_scale)
       tensors_.back().factor = static_cast<float>(stack_.head_scale);
@@ -90,10 +90,22 @@ class GgufTensorList {
 
   void norm(const std::string& name, const std::optional<Norm>& norm) {
     if (!norm) return;
+    if (norm->heads > 0) return norms_of_heads(name, *norm);
     vector(gguf_prefix_ + weight_name(name), hf_prefix_ + weight_name(norm->module), norm->width);
     if (norm->form == NormForm::rms_one_plus_w) tensors_.back().added = 1.0F;
     if (norm->bias)
       vector(gguf_prefix_ + bias_name(name), hf_prefix_ + bias_name(norm->module), norm->width);
+  }
+
+  // A row for each head.
+  void norms_of_heads(const std::string& name, const Norm& norm) {
+    GgufTensor& rows = add(gguf_prefix_ + weight_name(name), {norm.heads, norm.width});
+    rows.parts.reserve(static_cast<size_t>(norm.heads));
+    for (int64_t head = 0; head < norm.heads; ++head)
+      rows.parts.push_back({hf_prefix_ + weight_name(fmt::format("{}.{}", norm.module, head)),
+                            0,
+                            {norm.width},
+                            {1}});
   }
 
   void linear(const std::string& name, const Linear& linear,
@@ -325,6 +337,12 @@ class GgufTensorList {
     add(gguf_prefix_ + "ssm_out.weight", {block.output.out, columns}).parts = {std::move(part)};
   }
 
+  void short_convolution(const ShortConvolutionBlock& block) {
+    linear("shortconv.in_proj", block.input);
+    linear("shortconv.conv", filters(block.convolution, block.output.in, block.convolution_width));
+    linear("shortconv.out_proj", block.output);
+  }
+
   // The filters (columns, 1, width) of a convolution are a matrix in files.
   static Linear filters(const std::string& module, int64_t columns, int64_t width) {
     return {module, columns, width};
@@ -352,8 +370,7 @@ class GgufTensorList {
     for (size_t i = 0; i < layer.branches.size(); ++i) {
       const Branch& branch = layer.branches[i];
       const auto* attending = std::get_if<AttentionBlock>(&branch.block);
-      const bool mixes_tokens =
-          attending != nullptr || std::holds_alternative<GatedDeltaBlock>(branch.block);
+      const bool mixes_tokens = attending != nullptr || keeps_state(branch.block);
       std::string before(mixes_tokens ? family_.attention_norm : family_.mlp_norm);
       if (shares) before = "attn_norm";
       if (attending != nullptr && attending->reads_encoder) before = "cross_attn_norm";
@@ -364,6 +381,7 @@ class GgufTensorList {
   }
   void tensors_of(const AttentionBlock& block) { attention(block); }
   void tensors_of(const GatedDeltaBlock& block) { gated_delta(block); }
+  void tensors_of(const ShortConvolutionBlock& block) { short_convolution(block); }
   template <typename Mlps>
   void tensors_of(const Mlps& block) {
     mlp(block);

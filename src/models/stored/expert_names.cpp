@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+#include <system_error>
+
 #include "base/error.h"
 
 namespace snug::models {
@@ -10,6 +13,8 @@ namespace {
 // The first stands for the number of an expert, the second separates linears stored in one tensor.
 constexpr std::string_view kEachExpert = ".*.";
 constexpr char kNextLinear = '+';
+// Before the number of the last head.
+constexpr std::string_view kEachHead = ".0..";
 
 std::string stacked_name(const std::string& module, const std::string& linears) {
   return weight_name(fmt::format("{}{}{}", module, kEachExpert, linears));
@@ -42,7 +47,30 @@ std::string bias_of(const ExpertsBlock& experts, const std::string& linear) {
   return fmt::format("{}.{}_bias", experts.module, linear);
 }
 
+// The parts of "norms.0..31.weight": "norms.0.weight" to "norms.31.weight".
+std::vector<FilePiece> pieces_of_heads(std::string_view name, int64_t elements) {
+  const size_t at = name.find(kEachHead);
+  const std::string_view rest = name.substr(at + kEachHead.size());
+  int64_t last = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), last);
+  SNUG_CHECK(error == std::errc{} && elements % (last + 1) == 0, "{} has {} elements", name,
+             elements);
+  const int64_t width = elements / (last + 1);
+  std::vector<FilePiece> pieces;
+  pieces.reserve(static_cast<size_t>(last + 1));
+  for (int64_t head = 0; head <= last; ++head)
+    pieces.push_back({fmt::format("{}.{}{}", name.substr(0, at), head,
+                                  std::string_view(end, rest.data() + rest.size())),
+                      {width},
+                      head * width});
+  return pieces;
+}
+
 }  // namespace
+
+std::string weight_of_heads(const std::string& module, int64_t heads) {
+  return weight_name(fmt::format("{}{}{}", module, kEachHead, heads - 1));
+}
 
 std::string gate_up_name(const ExpertsBlock& experts) {
   if (!are_apart(experts)) return fmt::format("{}.{}", experts.module, experts.gate);
@@ -79,6 +107,8 @@ program::Shape down_bias_shape(const ExpertsBlock& experts) {
 bool is_stacked(std::string_view name) { return name.find(kEachExpert) != std::string_view::npos; }
 
 std::vector<FilePiece> file_pieces(std::string_view name, const program::Shape& shape) {
+  if (name.find(kEachHead) != std::string_view::npos)
+    return pieces_of_heads(name, shape.elements());
   const size_t at = name.find(kEachExpert);
   if (at == std::string_view::npos) return {{std::string(name), shape, 0}};
   SNUG_CHECK_EQ(shape.rank(), 3);

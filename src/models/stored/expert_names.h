@@ -20,6 +20,10 @@
 //
 //   model.layers.3.block_sparse_moe.input_linear.weight    (experts, 2 * inner, hidden)
 //
+// The weights of norms that each head has for itself are one vector, those of head 0 first:
+//
+//   model.layers.3.self_attn.q_layernorm.norms.0..31.weight   (32 * width)
+//
 // Pure functions.
 #pragma once
 
@@ -31,6 +35,9 @@
 #include "program/ir/tensor.h"
 
 namespace snug::models {
+
+// The name of the weights of norms that each head has for itself.
+std::string weight_of_heads(const std::string& module, int64_t heads);
 
 // The tensor's name within the layer, and its shape.
 std::string gate_up_name(const ExpertsBlock& experts);

@@ -114,10 +114,8 @@ class LoadPlanner {
   }
 
   Fill initial_values(const models::Weight& weight) const {
-    using models::Initializer;
-    if (weight.initializer == Initializer::normal)
-      return {FillForm::normal, origin_.model.initializer_range, *origin_.init_seed};
-    return {FillForm::constant, weight.initializer == Initializer::ones ? 1.0F : 0.0F};
+    if (weight.initial) return {FillForm::constant, *weight.initial};
+    return {FillForm::normal, origin_.model.initializer_range, *origin_.init_seed};
   }
 
   void add_stored(const models::Weight& weight) {

@@ -114,7 +114,12 @@
   X(DeltaGates, delta_gates)                             \
   X(DeltaGatesGrad, delta_gates_grad)                    \
   X(GatedDeltaRule, gated_delta_rule)                    \
-  X(GatedDeltaRuleGrad, gated_delta_rule_grad)
+  X(GatedDeltaRuleGrad, gated_delta_rule_grad)           \
+  X(Xielu, xielu)                                        \
+  X(XieluGrad, xielu_grad)                               \
+  X(XieluSlope, xielu_slope)                             \
+  X(Multiply, multiply)                                  \
+  X(MultiplyGrad, multiply_grad)
 
 namespace snug::program {
 

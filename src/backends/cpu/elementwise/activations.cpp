@@ -1,4 +1,7 @@
 // Gated and plain activations, and softcap: splits operands into tasks and calls the kernels.
+#include <algorithm>
+#include <cmath>
+
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
@@ -8,6 +11,7 @@
 #include "program/kinds/elementwise/gelu.h"
 #include "program/kinds/elementwise/relu.h"
 #include "program/kinds/elementwise/softcap.h"
+#include "program/kinds/elementwise/xielu.h"
 
 namespace snug::backends::cpu {
 namespace {
@@ -20,6 +24,9 @@ using program::Relu;
 using program::ReluGrad;
 using program::Softcap;
 using program::SoftcapGrad;
+using program::Xielu;
+using program::XieluGrad;
+using program::XieluSlope;
 
 void run(const Relu&, const Invocation& invocation, CpuContext& context) {
   const std::array tensors{rows_of(invocation[Relu::kX]), rows_of(invocation[Relu::kY])};
@@ -51,6 +58,51 @@ void run(const GeluGrad& grad, const Invocation& invocation, CpuContext& context
           ->gelu_grad[grad.tanh][tensors[0].element][tensors[1].element][tensors[2].element];
   parallel_elements(tensors,
                     [&](auto at, int64_t, int64_t n) { backward(at[0], at[1], at[2], n); });
+}
+
+float number_of(const Buffer& buffer) {
+  const Rows rows = one_row_of(buffer);
+  return value_at(rows.at(0), rows.element, 0);
+}
+
+// log(1 + exp(x)).
+float softplus_of(float x) { return std::max(x, 0.0F) + std::log1p(std::exp(-std::abs(x))); }
+
+template <typename Struct>
+XieluFactors factors_of(const Invocation& invocation) {
+  const float beta = number_of(invocation[Struct::kBeta]);
+  return {softplus_of(number_of(invocation[Struct::kAlphaP])),
+          beta + softplus_of(number_of(invocation[Struct::kAlphaN])), beta,
+          number_of(invocation[Struct::kEpsilon])};
+}
+
+void run(const Xielu&, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{rows_of(invocation[Xielu::kX]), rows_of(invocation[Xielu::kY])};
+  const XieluFactors by = factors_of<Xielu>(invocation);
+  const auto forward = context.kernels.elementwise->xielu[tensors[0].element][tensors[1].element];
+  parallel_elements(tensors, [&](auto at, int64_t, int64_t n) { forward(at[0], at[1], n, by); });
+}
+
+void run(const XieluGrad&, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{rows_of(invocation[XieluGrad::kDY]), rows_of(invocation[XieluGrad::kX]),
+                           rows_of(invocation[XieluGrad::kDX])};
+  const XieluFactors by = factors_of<XieluGrad>(invocation);
+  const auto backward =
+      context.kernels.elementwise
+          ->xielu_grad[tensors[0].element][tensors[1].element][tensors[2].element];
+  parallel_elements(tensors,
+                    [&](auto at, int64_t, int64_t n) { backward(at[0], at[1], at[2], n, by); });
+}
+
+// The slope is xielu without its linear part, with one of its factors.
+void run(const XieluSlope& form, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{rows_of(invocation[XieluSlope::kX]),
+                           rows_of(invocation[XieluSlope::kSlope])};
+  const float factor = 1.0F / (1.0F + std::exp(-number_of(invocation[XieluSlope::kAlpha])));
+  const XieluFactors by{form.negative ? 0.0F : factor, form.negative ? factor : 0.0F, 0.0F,
+                        number_of(invocation[XieluSlope::kEpsilon])};
+  const auto forward = context.kernels.elementwise->xielu[tensors[0].element][tensors[1].element];
+  parallel_elements(tensors, [&](auto at, int64_t, int64_t n) { forward(at[0], at[1], n, by); });
 }
 
 void run(const Softcap& softcap, const Invocation& invocation, CpuContext& context) {
@@ -145,6 +197,11 @@ SNUG_CPU_KIND(Gelu);
 SNUG_CPU_KIND(GeluGrad);
 SNUG_CPU_KIND(Softcap);
 SNUG_CPU_KIND(SoftcapGrad);
+SNUG_CPU_KIND(Xielu);
+SNUG_CPU_KIND(XieluGrad);
+SNUG_CPU_KIND(XieluSlope);
+SNUG_CPU_KIND(Multiply, .supports = supports);
+SNUG_CPU_KIND(MultiplyGrad, .supports = supports);
 SNUG_CPU_KIND(SigmoidMul, .supports = supports);
 SNUG_CPU_KIND(SigmoidMulGrad, .supports = supports);
 SNUG_CPU_KIND(SiluMul, .supports = supports);

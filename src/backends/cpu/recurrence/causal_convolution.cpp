@@ -74,7 +74,8 @@ CausalConvolutionRun block_of(const Rows& x, const Rows& w, const Rows& y, const
 // keeps. A window is what is kept, and the segment's first rows after it.
 class GrowingRows {
  public:
-  GrowingRows(const Invocation& invocation, const CpuContext& context, std::byte* workspace)
+  GrowingRows(const Invocation& invocation, const CpuContext& context, std::byte* workspace,
+              bool plain)
       : x_(rows_of(invocation[CausalConvolution::kX])),
         w_(rows_of(invocation[CausalConvolution::kW])),
         y_(rows_of(invocation[CausalConvolution::kY])),
@@ -83,6 +84,7 @@ class GrowingRows {
         slots_(integers_of(invocation[CausalConvolution::kSlots])),
         segments_(invocation[CausalConvolution::kBounds].shape[0]),
         kept_(w_.columns - 1),
+        plain_(plain),
         forward_(context.kernels.causal_convolution->forward[x_.element][w_.element]),
         taps_(reinterpret_cast<int32_t*>(workspace)),
         windows_(workspace + taps_bytes(2 * w_.columns)) {
@@ -129,7 +131,8 @@ class GrowingRows {
               .begin = kept_,
               .end = kept_ + rows,
               .columns = columns,
-              .width = w_.columns});
+              .width = w_.columns,
+              .plain = plain_});
     for (int64_t row = 0; row < rows; ++row)
       std::memcpy(y_.at(begin + row, column), given + (kept_ + row) * stride, bytes);
     // The last rows of what was kept and came now.
@@ -144,6 +147,7 @@ class GrowingRows {
   const int32_t* slots_;
   int64_t segments_;
   int64_t kept_;  // rows that a place keeps
+  bool plain_;
   void (*forward_)(const CausalConvolutionRun& run);
   int32_t* taps_;
   std::byte* windows_;
@@ -161,10 +165,13 @@ void run(const CausalConvolution& convolution, const Invocation& invocation, Cpu
     block.begin = begin;
     block.end = end;
     block.columns = n;
+    block.plain = convolution.plain;
     forward(block);
   });
   if (!convolution.cached) return;
-  GrowingRows(invocation, context, invocation.workspace.data + taps_bytes(x.rows)).run();
+  GrowingRows(invocation, context, invocation.workspace.data + taps_bytes(x.rows),
+              convolution.plain)
+      .run();
 }
 
 bool supports(const CausalConvolutionGrad&, const program::OperationView& view, const CpuContext&) {
@@ -197,6 +204,7 @@ void run(const CausalConvolutionGrad& grad, const Invocation& invocation, CpuCon
     block.forward.begin = begin;
     block.forward.end = end;
     block.forward.columns = n;
+    block.forward.plain = grad.plain;
     if (grad.weight_gradient)
       block.dw = partials + begin / reduction_block_rows(x.rows) * reduction_stride(weights) +
                  column * w.columns;

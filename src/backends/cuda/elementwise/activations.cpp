@@ -9,6 +9,7 @@
 #include "program/kinds/elementwise/gelu.h"
 #include "program/kinds/elementwise/relu.h"
 #include "program/kinds/elementwise/softcap.h"
+#include "program/kinds/elementwise/xielu.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -21,6 +22,9 @@ using program::Relu;
 using program::ReluGrad;
 using program::Softcap;
 using program::SoftcapGrad;
+using program::Xielu;
+using program::XieluGrad;
+using program::XieluSlope;
 
 void run(const Relu&, const Invocation& invocation, CudaContext& context) {
   Matrix x = matrix_of(invocation[Relu::kX]);
@@ -50,6 +54,39 @@ void run(const GeluGrad& form, const Invocation& invocation, CudaContext& contex
   Matrix dx = matrix_of(invocation[GeluGrad::kDX]);
   const Walk walk = walk_flat({&dy, &x, &dx});
   gelu_grad({walk, dy.operand, x.operand, dx.operand, form.tanh}, context.stream.get());
+}
+
+template <typename Struct>
+XieluNumbers numbers_of(const Invocation& invocation) {
+  return {matrix_of(invocation[Struct::kAlphaP]).operand,
+          matrix_of(invocation[Struct::kAlphaN]).operand,
+          matrix_of(invocation[Struct::kBeta]).operand,
+          matrix_of(invocation[Struct::kEpsilon]).operand};
+}
+
+void run(const Xielu&, const Invocation& invocation, CudaContext& context) {
+  Matrix x = matrix_of(invocation[Xielu::kX]);
+  Matrix y = matrix_of(invocation[Xielu::kY]);
+  const Walk walk = walk_flat({&x, &y});
+  xielu({walk, x.operand, y.operand, numbers_of<Xielu>(invocation)}, context.stream.get());
+}
+
+void run(const XieluGrad&, const Invocation& invocation, CudaContext& context) {
+  Matrix dy = matrix_of(invocation[XieluGrad::kDY]);
+  Matrix x = matrix_of(invocation[XieluGrad::kX]);
+  Matrix dx = matrix_of(invocation[XieluGrad::kDX]);
+  const Walk walk = walk_flat({&dy, &x, &dx});
+  xielu_grad({walk, dy.operand, x.operand, dx.operand, numbers_of<XieluGrad>(invocation)},
+             context.stream.get());
+}
+
+void run(const XieluSlope& form, const Invocation& invocation, CudaContext& context) {
+  Matrix x = matrix_of(invocation[XieluSlope::kX]);
+  Matrix slope = matrix_of(invocation[XieluSlope::kSlope]);
+  const Walk walk = walk_flat({&x, &slope});
+  xielu_slope({walk, x.operand, slope.operand, matrix_of(invocation[XieluSlope::kAlpha]).operand,
+               matrix_of(invocation[XieluSlope::kEpsilon]).operand, form.negative},
+              context.stream.get());
 }
 
 void run(const Softcap& form, const Invocation& invocation, CudaContext& context) {
@@ -114,6 +151,11 @@ SNUG_CUDA_KIND(Gelu);
 SNUG_CUDA_KIND(GeluGrad);
 SNUG_CUDA_KIND(Softcap);
 SNUG_CUDA_KIND(SoftcapGrad);
+SNUG_CUDA_KIND(Xielu);
+SNUG_CUDA_KIND(XieluGrad);
+SNUG_CUDA_KIND(XieluSlope);
+SNUG_CUDA_KIND(Multiply);
+SNUG_CUDA_KIND(MultiplyGrad);
 SNUG_CUDA_KIND(SigmoidMul);
 SNUG_CUDA_KIND(SigmoidMulGrad);
 SNUG_CUDA_KIND(SiluMul);

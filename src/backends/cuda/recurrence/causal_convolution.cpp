@@ -33,6 +33,7 @@ CausalConvolutionRun run_of(const Invocation& invocation, int64_t scratch_bytes)
 void run(const CausalConvolution& convolution, const Invocation& invocation, CudaContext& context) {
   CausalConvolutionRun run = run_of<CausalConvolution>(invocation, 0);
   run.y = matrix_of(invocation[CausalConvolution::kY]).operand;
+  run.plain = convolution.plain;
   if (convolution.cached) {
     run.slots = integers_of(invocation[CausalConvolution::kSlots]);
     run.state = matrix_of(invocation[CausalConvolution::kState]).operand;
@@ -51,6 +52,7 @@ void run(const CausalConvolutionGrad& grad, const Invocation& invocation, CudaCo
                                .dx = matrix_of(invocation[CausalConvolutionGrad::kDX]).operand,
                                .dw = {},
                                .partials = invocation.workspace.as<float>()};
+  run.forward.plain = grad.plain;
   if (grad.weight_gradient) run.dw = matrix_of(invocation[CausalConvolutionGrad::kDW]).operand;
   causal_convolution_grad(run, context.stream.get());
 }

@@ -80,12 +80,13 @@ Cost cost(const CausalConvolutionGrad& grad, const OperationView& view, const Ex
   return streaming_cost(view, view[CausalConvolutionGrad::kX].shape.elements(), flops);
 }
 
-void differentiate(const CausalConvolution&, const Operation& operation, Tape& tape) {
+void differentiate(const CausalConvolution& convolution, const Operation& operation, Tape& tape) {
   const TensorId dy = tape.gradient(id_of(operation, CausalConvolution::kY));
   const TensorId x = id_of(operation, CausalConvolution::kX);
   const TensorId w = id_of(operation, CausalConvolution::kW);
   CausalConvolutionGrad grad;
   grad.weight_gradient = tape.wants(w);
+  grad.plain = convolution.plain;
   if (dy == kNone || (!tape.wants(x) && !grad.weight_gradient)) return;
   const Tensor input = tape.program().tensor(x);  // a copy, since the table may grow
   std::vector<TensorId> writes{tape.wants(x) ? tape.contribute(x)

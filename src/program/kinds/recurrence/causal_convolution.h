@@ -18,7 +18,7 @@ inline constexpr int64_t kMostConvolutionWidth = 8;
 // reads: x (tokens, n), w (n, 1, width), bounds (segments, 2) i32 = [begin, end) of each segment;
 // unused segments are (0, 0), and no two have a token in common. writes: y (tokens, n): with s[t,
 // c] the sum over k of w[c, 0, width - 1 - k] x[t - k, c], as far as token t - k is in the segment
-// of t, it is s sigmoid(s). A token in no segment gives zeros.
+// of t, it is s sigmoid(s), or with `plain` s itself. A token in no segment gives zeros.
 //
 // With `cached` a segment goes on with a sequence: reads slots (segments, 2) i32 = the sequence's
 // place, and how many of its tokens came before the segment; updates state (places, (width - 1) *
@@ -27,8 +27,10 @@ inline constexpr int64_t kMostConvolutionWidth = 8;
 // with tokens have the same place.
 struct CausalConvolution {
   bool cached = false;
+  bool plain = false;
   bool operator==(const CausalConvolution&) const = default;
-  static constexpr auto kFields = std::tuple{Field{"cached", &CausalConvolution::cached}};
+  static constexpr auto kFields = std::tuple{Field{"cached", &CausalConvolution::cached},
+                                             Field{"plain", &CausalConvolution::plain}};
   static constexpr auto kX = read<CausalConvolution>(0, "x");
   static constexpr auto kW = read<CausalConvolution>(1, "w");
   static constexpr auto kBounds = read<CausalConvolution>(2, "bounds");
@@ -42,9 +44,11 @@ struct CausalConvolution {
 // segment, and dw (n, 1, width) if `weight_gradient`. The sums before silu are made again.
 struct CausalConvolutionGrad {
   bool weight_gradient = false;
+  bool plain = false;
   bool operator==(const CausalConvolutionGrad&) const = default;
   static constexpr auto kFields =
-      std::tuple{Field{"weight_gradient", &CausalConvolutionGrad::weight_gradient}};
+      std::tuple{Field{"weight_gradient", &CausalConvolutionGrad::weight_gradient},
+                 Field{"plain", &CausalConvolutionGrad::plain}};
   static constexpr auto kDY = read<CausalConvolutionGrad>(0, "dy");
   static constexpr auto kX = read<CausalConvolutionGrad>(1, "x");
   static constexpr auto kW = read<CausalConvolutionGrad>(2, "w");

@@ -182,6 +182,50 @@ void softcap_grad(const void* dy_bytes, const void* y_bytes, void* dx_bytes, int
   });
 }
 
+// exp(x) - 1 - x for x of at most 0; close to 0, where the difference would cancel, the series.
+SNUG_INLINE Float16Lanes exp_above_line(Float16Lanes x) {
+  Float16Lanes p = splat(1.0F / 40320.0F);
+  p = p * x + 1.0F / 5040.0F;
+  p = p * x + 1.0F / 720.0F;
+  p = p * x + 1.0F / 120.0F;
+  p = p * x + 1.0F / 24.0F;
+  p = p * x + 1.0F / 6.0F;
+  p = p * x + 0.5F;
+  return select(x > splat(-0.5F), p * x * x, exp(x) - 1.0F - x);
+}
+
+// With m = min(x, epsilon): exp(m) - 1 - x = (exp(m) - 1 - m) + (m - x).
+template <typename X, typename Y>
+void xielu(const void* x_bytes, void* y_bytes, int64_t n, const XieluFactors& given) {
+  const X* x = static_cast<const X*>(x_bytes);
+  Y* y = static_cast<Y*>(y_bytes);
+  const XieluFactors by = given;  // a local copy, which y cannot alias
+  for_each_lanes(n, [=](int64_t i, auto part) {
+    const Float16Lanes v = load(x + i, part);
+    const Float16Lanes m = minimum(splat(by.epsilon), v);
+    const Float16Lanes below = by.negative * (exp_above_line(m) + (m - v));
+    const Float16Lanes bent = select(v > Float16Lanes{}, by.positive * v * v, below);
+    store(y + i, bent + by.beta * v, part);
+  });
+}
+
+template <typename DY, typename X, typename DX>
+void xielu_grad(const void* dy_bytes, const void* x_bytes, void* dx_bytes, int64_t n,
+                const XieluFactors& given) {
+  const DY* dy = static_cast<const DY*>(dy_bytes);
+  const X* x = static_cast<const X*>(x_bytes);
+  DX* dx = static_cast<DX*>(dx_bytes);
+  const XieluFactors by = given;  // a local copy, which dx cannot alias
+  for_each_lanes(n, [=](int64_t i, auto part) {
+    const Float16Lanes v = load(x + i, part);
+    const Float16Lanes m = minimum(splat(by.epsilon), v);
+    const Float16Lanes below = select(v < splat(by.epsilon), exp_above_line(m) + m, splat(-1.0F));
+    const Float16Lanes slope =
+        select(v > Float16Lanes{}, 2.0F * by.positive * v, by.negative * below);
+    store(dx + i, load(dy + i, part) * (slope + by.beta), part);
+  });
+}
+
 template <typename Gate, typename X, typename Y>
 void gelu(const void* x_bytes, void* y_bytes, int64_t n) {
   const X* x = static_cast<const X*>(x_bytes);
@@ -224,6 +268,8 @@ const ElementwiseKernels kElementwiseKernels = {
     .gelu_grad = {SNUG_BY_THREE_ELEMENTS(gelu_grad, NormalGate),
                   SNUG_BY_THREE_ELEMENTS(gelu_grad, TanhGate)},
     .add_noise = SNUG_BY_TWO_ELEMENTS(add_noise),
+    .xielu = SNUG_BY_TWO_ELEMENTS(xielu),
+    .xielu_grad = SNUG_BY_THREE_ELEMENTS(xielu_grad),
 };
 
 }  // namespace snug::backends::cpu::SNUG_ISA

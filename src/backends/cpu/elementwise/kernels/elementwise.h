@@ -32,6 +32,15 @@ struct NoiseStream {
   float scale;
 };
 
+// What the learned numbers and the constants of xielu amount to: the factor of x^2 above 0, that of
+// exp(min(x, epsilon)) - 1 - x below, and that of x.
+struct XieluFactors {
+  float positive;
+  float negative;
+  float beta;
+  float epsilon;
+};
+
 // `count` vectors of fp32 sums, `stride` floats apart.
 struct Partials {
   const float* data;
@@ -75,6 +84,11 @@ struct ElementwiseKernels {
   // y = x + noise for one token's columns; y may be x.
   void (*add_noise[kElements][kElements])(const void* x, void* y, int64_t n,
                                           const NoiseStream& stream);
+  // y = xielu(x); y may be x.
+  void (*xielu[kElements][kElements])(const void* x, void* y, int64_t n, const XieluFactors& by);
+  // dx = dy xielu'(x); dx may be dy or x.
+  void (*xielu_grad[kElements][kElements][kElements])(const void* dy, const void* x, void* dx,
+                                                      int64_t n, const XieluFactors& by);
 };
 
 }  // namespace snug::backends::cpu

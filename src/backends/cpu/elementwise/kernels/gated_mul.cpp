@@ -32,6 +32,13 @@ struct Silu {
   }
 };
 
+struct Bare {
+  SNUG_INLINE Float16Lanes of(Float16Lanes gate) { return gate; }
+  SNUG_INLINE GateGradients gradients(Float16Lanes dy, Float16Lanes gate, Float16Lanes up) {
+    return {dy * up, dy * gate};
+  }
+};
+
 template <typename Form>
 struct Gelu {
   SNUG_INLINE Float16Lanes of(Float16Lanes gate) { return gate * Form::at(gate).factor; }
@@ -74,10 +81,10 @@ extern const GatedMulKernels kGatedMulKernels;
 const GatedMulKernels kGatedMulKernels = {
     .forward = {SNUG_BY_ELEMENT(forward, Sigmoid), SNUG_BY_ELEMENT(forward, Silu),
                 SNUG_BY_ELEMENT(forward, Gelu<NormalGate>),
-                SNUG_BY_ELEMENT(forward, Gelu<TanhGate>)},
+                SNUG_BY_ELEMENT(forward, Gelu<TanhGate>), SNUG_BY_ELEMENT(forward, Bare)},
     .backward = {SNUG_BY_ELEMENT(backward, Sigmoid), SNUG_BY_ELEMENT(backward, Silu),
                  SNUG_BY_ELEMENT(backward, Gelu<NormalGate>),
-                 SNUG_BY_ELEMENT(backward, Gelu<TanhGate>)},
+                 SNUG_BY_ELEMENT(backward, Gelu<TanhGate>), SNUG_BY_ELEMENT(backward, Bare)},
 };
 
 }  // namespace snug::backends::cpu::SNUG_ISA

@@ -44,7 +44,7 @@ void forward(const CausalConvolutionRun& run) {
     X* y = static_cast<X*>(run.y) + column;
     for (int64_t row = run.begin; row < run.end; ++row) {
       const Float16Lanes sum = convolved<X>(run, row, column, taps, lanes);
-      store(y + row * run.y_stride, sum * sigmoid(sum), lanes);
+      store(y + row * run.y_stride, run.plain ? sum : sum * sigmoid(sum), lanes);
     }
   });
 }
@@ -55,6 +55,7 @@ SNUG_INLINE Float16Lanes slope_at(const CausalConvolutionGradRun& grad, int64_t 
                                   const Float16Lanes (&taps)[kMostWidth], Lanes lanes) {
   const X* dy = static_cast<const X*>(grad.dy) + column;
   if (grad.forward.taps[row] == 0) return splat(0.0F);
+  if (grad.forward.plain) return load(dy + row * grad.dy_stride, lanes);
   const Float16Lanes sum = convolved<X>(grad.forward, row, column, taps, lanes);
   const Float16Lanes s = sigmoid(sum);
   return load(dy + row * grad.dy_stride, lanes) * s * (1.0F + sum * (1.0F - s));

@@ -21,6 +21,7 @@ struct CausalConvolutionRun {
   int64_t end = 0;
   int64_t columns = 0;
   int64_t width = 0;
+  bool plain = false;  // without silu
 };
 
 // The gradient of such a block. `rows`: of the whole tensor, since dx of a row needs dy of the rows

@@ -57,6 +57,77 @@ struct ReluGrad {
   }
 };
 
+// What the learned numbers and the constants of xielu amount to.
+struct XieluFactors {
+  float positive, negative, beta, epsilon;
+};
+
+__device__ float softplus_of(float x) { return fmaxf(x, 0.0F) + log1pf(expf(-fabsf(x))); }
+
+__device__ XieluFactors factors_of(const XieluNumbers& numbers) {
+  const float beta = load_one(numbers.beta, 0);
+  return {softplus_of(load_one(numbers.alpha_p, 0)),
+          beta + softplus_of(load_one(numbers.alpha_n, 0)), beta, load_one(numbers.epsilon, 0)};
+}
+
+// exp(min(x, epsilon)) - 1 - x; close to 0 the series from its square on.
+__device__ float below_zero(float x, float epsilon) {
+  const float m = fminf(x, epsilon);
+  const float tail = m * m * (0.5F + m * (1.0F / 6.0F + m * (1.0F / 24.0F + m * (1.0F / 120.0F))));
+  return (m > -0.1F ? tail : expm1f(m) - m) + (m - x);
+}
+
+template <int kCount>
+struct Xielu {
+  XieluRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    const XieluFactors by = factors_of(run.numbers);
+    Elements<kCount> y = load<kCount>(run.x, row * run.x.stride + column);
+    for (int i = 0; i < kCount; ++i) {
+      const float x = y.at[i];
+      y.at[i] =
+          by.beta * x + (x > 0.0F ? by.positive * x * x : by.negative * below_zero(x, by.epsilon));
+    }
+    store(run.y, row * run.y.stride + column, y);
+  }
+};
+
+template <int kCount>
+struct XieluGrad {
+  XieluGradRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    const XieluFactors by = factors_of(run.numbers);
+    Elements<kCount> dx = load<kCount>(run.dy, row * run.dy.stride + column);
+    const Elements<kCount> all = load<kCount>(run.x, row * run.x.stride + column);
+    for (int i = 0; i < kCount; ++i) {
+      const float x = all.at[i];
+      const float negative = x < by.epsilon ? expm1f(x) : -1.0F;
+      dx.at[i] *= by.beta + (x > 0.0F ? 2.0F * by.positive * x : by.negative * negative);
+    }
+    store(run.dx, row * run.dx.stride + column, dx);
+  }
+};
+
+template <int kCount>
+struct XieluSlope {
+  XieluSlopeRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    const float factor = sigmoid(load_one(run.alpha, 0));
+    const float epsilon = load_one(run.epsilon, 0);
+    Elements<kCount> slope = load<kCount>(run.x, row * run.x.stride + column);
+    for (int i = 0; i < kCount; ++i) {
+      const float x = slope.at[i];
+      const float positive = x > 0.0F ? x * x : 0.0F;
+      const float negative = x > 0.0F ? 0.0F : below_zero(x, epsilon);
+      slope.at[i] = factor * (run.negative ? negative : positive);
+    }
+    store(run.slope, row * run.slope.stride + column, slope);
+  }
+};
+
 template <int kCount>
 struct Softcap {
   SoftcapRun run;
@@ -101,6 +172,10 @@ struct SiluGate {
     const float s = sigmoid(x);
     return {x * s, s * (1.0F + x * (1.0F - s))};
   }
+};
+
+struct BareGate {
+  static __device__ Activated at(float x) { return {x, 1.0F}; }
 };
 
 template <bool kTanh>
@@ -214,6 +289,14 @@ void relu_grad(const ReluGradRun& run, cudaStream_t stream) {
   over_elements<ReluGrad>(run, stream);
 }
 
+void xielu(const XieluRun& run, cudaStream_t stream) { over_elements<Xielu>(run, stream); }
+void xielu_grad(const XieluGradRun& run, cudaStream_t stream) {
+  over_elements<XieluGrad>(run, stream);
+}
+void xielu_slope(const XieluSlopeRun& run, cudaStream_t stream) {
+  over_elements<XieluSlope>(run, stream);
+}
+
 void softcap(const SoftcapRun& run, cudaStream_t stream) { over_elements<Softcap>(run, stream); }
 void softcap_grad(const SoftcapGradRun& run, cudaStream_t stream) {
   over_elements<SoftcapGrad>(run, stream);
@@ -229,6 +312,8 @@ void gated_mul(const GatedMulRun& run, cudaStream_t stream) {
       return over_elements<Gated<GeluOfGate<false>>::Mul>(run, stream);
     case GateActivation::gelu_tanh:
       return over_elements<Gated<GeluOfGate<true>>::Mul>(run, stream);
+    case GateActivation::none:
+      return over_elements<Gated<BareGate>::Mul>(run, stream);
   }
 }
 void gated_mul_grad(const GatedMulGradRun& run, cudaStream_t stream) {
@@ -241,6 +326,8 @@ void gated_mul_grad(const GatedMulGradRun& run, cudaStream_t stream) {
       return over_elements<Gated<GeluOfGate<false>>::Grad>(run, stream);
     case GateActivation::gelu_tanh:
       return over_elements<Gated<GeluOfGate<true>>::Grad>(run, stream);
+    case GateActivation::none:
+      return over_elements<Gated<BareGate>::Grad>(run, stream);
   }
 }
 

@@ -35,6 +35,32 @@ struct ReluGradRun {
 };
 void relu_grad(const ReluGradRun& run, cudaStream_t stream);
 
+// The operands of xielu with one element each.
+struct XieluNumbers {
+  DeviceRows alpha_p, alpha_n, beta, epsilon;
+};
+
+struct XieluRun {
+  Walk walk;
+  DeviceRows x, y;
+  XieluNumbers numbers;
+};
+void xielu(const XieluRun& run, cudaStream_t stream);
+
+struct XieluGradRun {
+  Walk walk;
+  DeviceRows dy, x, dx;
+  XieluNumbers numbers;
+};
+void xielu_grad(const XieluGradRun& run, cudaStream_t stream);
+
+struct XieluSlopeRun {
+  Walk walk;
+  DeviceRows x, slope, alpha, epsilon;
+  bool negative = false;
+};
+void xielu_slope(const XieluSlopeRun& run, cudaStream_t stream);
+
 struct SoftcapRun {
   Walk walk;
   DeviceRows x, y;

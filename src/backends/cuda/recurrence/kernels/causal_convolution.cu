@@ -47,7 +47,7 @@ struct Convolve {
   __device__ void operator()(int64_t row, int64_t column) const {
     float sum = convolved(run, row, column);
     if (run.slots != nullptr) sum += convolved_before(run, row, column);
-    store_one(run.y, row * run.y.stride + column, sum * sigmoid(sum));
+    store_one(run.y, row * run.y.stride + column, run.plain ? sum : sum * sigmoid(sum));
   }
 };
 
@@ -73,9 +73,11 @@ struct KeepRows {
 
 // The gradient of what was convolved, before silu.
 __device__ float convolved_slope(const CausalConvolutionGradRun& run, int64_t row, int64_t column) {
+  const float dy = load_one(run.dy, row * run.dy.stride + column);
+  if (run.forward.plain) return dy;
   const float sum = convolved(run.forward, row, column);
   const float s = sigmoid(sum);
-  return load_one(run.dy, row * run.dy.stride + column) * s * (1.0F + sum * (1.0F - s));
+  return dy * s * (1.0F + sum * (1.0F - s));
 }
 
 struct ConvolveBack {

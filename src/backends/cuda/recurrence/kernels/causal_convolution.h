@@ -20,6 +20,7 @@ struct CausalConvolutionRun {
   const int32_t* slots = nullptr;  // (segments, 2)
   DeviceRows state{};              // (places, (width - 1) * columns)
   int32_t* taps = nullptr;         // (rows): scratch
+  bool plain = false;              // without silu
 };
 void causal_convolution(const CausalConvolutionRun& run, cudaStream_t stream);
 
