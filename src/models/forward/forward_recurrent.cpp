@@ -33,8 +33,7 @@ TensorId ForwardBuilder::kept_state(std::string_view name, int64_t columns, DTyp
                  Lifetime::step, builder_.layer());
 }
 
-TensorId ForwardBuilder::convolve(TensorId x, TensorId filters, std::string_view name,
-                                  bool plain) {
+TensorId ForwardBuilder::convolve(TensorId x, TensorId filters, std::string_view name, bool plain) {
   const int64_t kept = builder_.program().tensor(filters).shape[2] - 1;  // rows
   CausalConvolution convolution{.plain = plain};
   std::vector<TensorId> reads{x, filters, query_bounds_};
