@@ -155,12 +155,14 @@ std::vector<GoldenParameter> cases_in(program::DType compute) {
     cases.push_back({backend, "lora_experts", "qwen3_moe/model", "lora_experts/adapter"});
     cases.push_back({backend, "lora_experts_granitemoe", "granitemoe/model",
                      "lora_experts_granitemoe/adapter"});
-    cases.push_back({backend, "lora_experts_qwen3_5_moe", "qwen3_5_moe/model",
-                     "lora_experts_qwen3_5_moe/adapter"});
-    // In bf16 the gradients of a clamped gate's adapters are up to 0.17 off.
-    if (compute == program::DType::f32)
+    // In bf16 the gradients of a clamped gate's adapters are up to 0.17 off, and those of adapters
+    // of rank 1 next to gated delta nets 0.08.
+    if (compute == program::DType::f32) {
       cases.push_back(
           {backend, "lora_experts_gpt_oss", "gpt_oss/model", "lora_experts_gpt_oss/adapter"});
+      cases.push_back({backend, "lora_experts_qwen3_5_moe", "qwen3_5_moe/model",
+                       "lora_experts_qwen3_5_moe/adapter"});
+    }
     cases.push_back({backend, "lora_gpt_neox", "gpt_neox_in_turn/model", "lora_gpt_neox/adapter"});
     cases.push_back({backend, "prompt_layer", "grouped_tied/model", "prompt_layer/adapter"});
     cases.push_back({backend, "prompt_head", "qwen3/model", "prompt_head/adapter"});
