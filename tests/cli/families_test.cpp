@@ -97,14 +97,6 @@ constexpr Family kFamilies[]{
      "model.layers.0.linear_attn.A_log",
      "down_proj gate_proj in_proj_a in_proj_b in_proj_qkv in_proj_z k_proj o_proj out_proj q_proj "
      "up_proj v_proj"},
-    {"qwen3_5_moe",
-     R"({"model_type": "qwen3_5_moe_text", "head_dim": 16, "full_attention_interval": 2,
-         "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8,
-         "linear_value_head_dim": 6, "num_experts": 5, "num_experts_per_tok": 2,
-         "moe_intermediate_size": 20, "shared_expert_intermediate_size": 12})",
-     "model.layers.1.mlp.experts.gate_up_proj",
-     "down_proj gate_proj in_proj_a in_proj_b in_proj_qkv in_proj_z k_proj o_proj out_proj q_proj "
-     "shared_expert_gate up_proj v_proj"},
     {"qwen3_next",
      R"({"model_type": "qwen3_next", "head_dim": 16, "full_attention_interval": 2,
          "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8,

@@ -50,6 +50,15 @@ std::string error_of(const std::string& text) {
   return "no error";
 }
 
+// As in transformers, whose default of Qwen3.5 is for an absent key alone.
+TEST(Config, NullShareOfAHeadRotatesWholeHeads) {
+  const auto share = [](const char* more) {
+    return parse_config(of_family("qwen3_5_text", more), "config.json").partial_rotary_factor;
+  };
+  EXPECT_EQ(share(""), 0.25);
+  EXPECT_EQ(share(R"(, "partial_rotary_factor": null)"), 1.0);
+}
+
 TEST(Config, DefaultsAreHuggingFaces) {
   const ModelConfig config = parse("");
   EXPECT_EQ(config.num_kv_heads, 4);

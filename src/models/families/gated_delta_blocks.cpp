@@ -90,7 +90,12 @@ void parse_gated_delta(const JsonObject& json, ModelConfig& config) {
   // The sections of a rotation by several positions (mrope) are one rotation where all positions
   // of a token are the same, as they are in text.
   config.rope = parse_rope(json, {.partial = true});
-  config.partial_rotary_factor = parse_partial_rotary(json, config.head_dim, kRotatedQuarter);
+  // transformers' default is for an absent key; null leaves it out, so that whole heads are
+  // rotated.
+  const bool is_null =
+      json.value().contains("partial_rotary_factor") && !json.has("partial_rotary_factor");
+  config.partial_rotary_factor =
+      parse_partial_rotary(json, config.head_dim, is_null ? 1.0 : kRotatedQuarter);
   config.attention_bias = json.boolean_or("attention_bias", false);
   if (!json.boolean_or("attn_output_gate", true))
     json.fail("attn_output_gate", "is false; attention of this family has a gate");
