@@ -1,6 +1,7 @@
 // How fast the CPU backend's own kernels are: GB/s of operands moved next to what memcpy reaches,
-// and GFLOP/s of attention, counting only pairs of queries and keys that see each other. Arguments:
-// threads.
+// and GFLOP/s of attention, counting only pairs of queries and keys that see each other, and of the
+// gated delta rule, counting the products that its plan does, next to those of a product in fp32.
+// Arguments: threads.
 #include <benchmark/benchmark.h>
 #include <omp.h>
 
@@ -16,6 +17,8 @@
 #include "program/kinds/norm/rms_norm.h"
 #include "program/kinds/optimizer/optimizer.h"
 #include "program/kinds/product/embedding.h"
+#include "program/kinds/product/matmul.h"
+#include "program/kinds/recurrence/gated_delta_rule.h"
 
 namespace snug::bench {
 namespace {
@@ -232,6 +235,60 @@ void attention(benchmark::State& state, const AttentionShape& shape, bool gradie
   state.counters["scratch MiB"] = static_cast<double>(operation.workspace_bytes()) / (1 << 20);
 }
 
+void count_flops(benchmark::State& state, PreparedOperation& operation, double flops) {
+  operation.run();
+  for (auto _ : state) operation.run();
+  state.counters["GFLOP/s"] =
+      benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void product_f32(benchmark::State& state, int64_t size) {
+  Builder builder("bench");
+  const TensorId a = tensor(builder, {size, size}, DType::f32);
+  const TensorId b = tensor(builder, {size, size}, DType::f32);
+  builder.emit(program::Matmul{}, {a, b}, {tensor(builder, {size, size}, DType::f32)});
+  PreparedOperation operation(builder.take(), static_cast<int>(state.range(0)));
+  count_flops(state, operation, 2.0 * std::pow(static_cast<double>(size), 3));
+}
+
+struct DeltaRuleShape {
+  int64_t tokens, key_heads, value_heads, head_dim;
+  float decay;  // g of every token
+};
+
+void gated_delta_rule(benchmark::State& state, const DeltaRuleShape& shape, bool gradient) {
+  Builder builder("bench");
+  const Shape keys{shape.tokens, shape.key_heads * shape.head_dim};
+  const Shape values{shape.tokens, shape.value_heads * shape.head_dim};
+  const Shape gates{shape.tokens, shape.value_heads};
+  const TensorId q = tensor(builder, keys, DType::bf16);
+  const TensorId k = tensor(builder, keys, DType::bf16);
+  const TensorId v = tensor(builder, values, DType::bf16);
+  const TensorId g = tensor(builder, gates, DType::f32);
+  const TensorId beta = tensor(builder, gates, DType::f32);
+  const TensorId bounds = tensor(builder, {1, 2}, DType::i32);
+  const TensorId o = tensor(builder, values, DType::bf16);
+  if (gradient)
+    builder.emit(program::GatedDeltaRuleGrad{shape.key_heads, shape.value_heads},
+                 {o, q, k, v, g, beta, bounds},
+                 {tensor(builder, keys, DType::bf16), tensor(builder, keys, DType::bf16),
+                  tensor(builder, values, DType::bf16), tensor(builder, gates, DType::f32),
+                  tensor(builder, gates, DType::f32)});
+  else
+    builder.emit(program::GatedDeltaRule{shape.key_heads, shape.value_heads},
+                 {q, k, v, g, beta, bounds}, {o});
+  PreparedOperation operation(builder.take(), static_cast<int>(state.range(0)));
+  operation.fill_integers(bounds, {0, static_cast<int32_t>(shape.tokens)});
+  operation.fill_floats(g, shape.decay);
+  operation.fill_floats(beta, 0.5F);
+  // The plan's count of a token's products with the state and with its chunk (the kind's cost).
+  const auto d = static_cast<double>(shape.head_dim);
+  const double chunk = program::kDeltaChunkTokens;
+  const double flops = static_cast<double>(shape.tokens * shape.value_heads) * 2.0 *
+                       (3.0 * d * d + 0.5 * chunk * 4.0 * d) * (gradient ? 3.0 : 1.0);
+  count_flops(state, operation, flops);
+}
+
 #define SNUG_BENCHMARK(function, ...) \
   BENCHMARK_CAPTURE(function, __VA_ARGS__)->Arg(1)->Arg(2)->UseRealTime()->MinWarmUpTime(0.1)
 
@@ -275,6 +332,16 @@ SNUG_BENCHMARK(attention, grad_head64_row2048, kTrainingRow, true);
 SNUG_BENCHMARK(attention, grad_head64_segments1024_f32, kTrainingF32, true);
 SNUG_BENCHMARK(attention, grad_head64_segments128, kShort, true);
 SNUG_BENCHMARK(attention, grad_head128_segment2048, kWide, true);
+SNUG_BENCHMARK(product_f32, 1024, 1024);
+constexpr DeltaRuleShape kDeltaNet{2048, 16, 32, 128, -0.1F};
+constexpr DeltaRuleShape kForgetful{2048, 16, 32, 128, -3.5F};
+constexpr DeltaRuleShape kNarrowHeads{2048, 16, 16, 64, -0.1F};
+SNUG_BENCHMARK(gated_delta_rule, heads128, kDeltaNet, false);
+SNUG_BENCHMARK(gated_delta_rule, heads128_forgetful, kForgetful, false);
+SNUG_BENCHMARK(gated_delta_rule, heads64, kNarrowHeads, false);
+SNUG_BENCHMARK(gated_delta_rule, grad_heads128, kDeltaNet, true);
+SNUG_BENCHMARK(gated_delta_rule, grad_heads128_forgetful, kForgetful, true);
+SNUG_BENCHMARK(gated_delta_rule, grad_heads64, kNarrowHeads, true);
 
 }  // namespace
 }  // namespace snug::bench
