@@ -85,6 +85,7 @@ def configs() -> dict[str, hf.PretrainedConfig]:
         "qwen3_5": hf.Qwen3_5TextConfig(**GROUPED, head_dim=64, linear_num_key_heads=2, linear_num_value_heads=6, linear_key_head_dim=32,
                                         linear_value_head_dim=32, linear_conv_kernel_dim=4,
                                         rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.25)),
+        "apertus": hf.ApertusConfig(**GROUPED, rope_parameters=dict(LLAMA3)),
         "t5": hf.T5Config(**T5, feed_forward_proj="relu", tie_word_embeddings=True),
         "t5_gated": hf.T5Config(**T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
         "mt5": hf.MT5Config(**T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False),

@@ -485,6 +485,17 @@ MODELS = {
              tie_word_embeddings=True),
         "gemma4_text",
     ),
+    "apertus": Spec(
+        "an mlp without a gate whose activation, xielu, has two learned numbers, norms on q and k of a head, rope scaled as "
+        "llama3, untied (Apertus)",
+        820,
+        dict(vocab_size=13, hidden_size=6, intermediate_size=7, num_hidden_layers=2, num_attention_heads=2,
+             num_key_value_heads=1, head_dim=4, rms_norm_eps=1e-5,
+             rope_parameters={"rope_type": "llama3", "rope_theta": 1000.0, "factor": 8.0, "low_freq_factor": 1.0,
+                              "high_freq_factor": 4.0, "original_max_position_embeddings": 16},
+             pad_token_id=None),
+        "apertus",
+    ),
     "granite_hybrid": Spec(
         "granite's factors, with gate and up of the mlp in one tensor (Granite 4.0 without Mamba)",
         815,

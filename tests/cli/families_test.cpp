@@ -97,6 +97,8 @@ constexpr Family kFamilies[]{
      "model.layers.0.linear_attn.A_log",
      "down_proj gate_proj in_proj_a in_proj_b in_proj_qkv in_proj_z k_proj o_proj out_proj q_proj "
      "up_proj v_proj"},
+    {"apertus", R"({"model_type": "apertus", "hidden_act": "xielu", "head_dim": 12})",
+     "model.layers.1.mlp.act_fn.eps", "down_proj k_proj o_proj q_proj up_proj v_proj"},
     {"granite_hybrid",
      R"({"model_type": "granitemoehybrid", "shared_intermediate_size": 40, "num_local_experts": 0,
          "layer_types": ["attention", "attention"], "position_embedding_type": "rope",

@@ -155,6 +155,9 @@ const std::map<std::string, int64_t> kPublished{{"codellama-13b", 13016028160},
                                                 {"mt5-xl", 3742619648},
                                                 {"mt5-xxl", 12921057280},
                                                 {"mt0-xxl", 12921057280},
+                                                // With the two constants of each layer.
+                                                {"apertus-8b", 8053338240},
+                                                {"apertus-70b", 70599864640},
                                                 // Of transformers' Qwen3_5ForCausalLM: what is
                                                 // published counts images and further tokens too.
                                                 {"qwen3.5-0.8b", 752393024},
