@@ -86,6 +86,7 @@ def configs() -> dict[str, hf.PretrainedConfig]:
                                         linear_value_head_dim=32, linear_conv_kernel_dim=4,
                                         rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.25)),
         "apertus": hf.ApertusConfig(**GROUPED, rope_parameters=dict(LLAMA3)),
+        "lfm2": hf.Lfm2Config(**GROUPED, layer_types=["conv", "full_attention", "conv", "conv"] * 2),
         "t5": hf.T5Config(**T5, feed_forward_proj="relu", tie_word_embeddings=True),
         "t5_gated": hf.T5Config(**T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
         "mt5": hf.MT5Config(**T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False),

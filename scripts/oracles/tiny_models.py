@@ -496,6 +496,15 @@ MODELS = {
              pad_token_id=None),
         "apertus",
     ),
+    "lfm2": Spec(
+        "a gated short convolution of width 3, then attention with norms of heads; the mlp has two thirds of the given size, "
+        "rounded up to a multiple of 3, tied (LFM2)",
+        814,
+        dict(vocab_size=13, hidden_size=6, intermediate_size=13, num_hidden_layers=3, num_attention_heads=3,
+             num_key_value_heads=1, norm_eps=1e-5, conv_L_cache=3, block_multiple_of=3, rope_parameters=DEFAULT_ROPE,
+             layer_types=["conv", "full_attention", "conv"], pad_token_id=None),
+        "lfm2",
+    ),
     "granite_hybrid": Spec(
         "granite's factors, with gate and up of the mlp in one tensor (Granite 4.0 without Mamba)",
         815,

@@ -99,6 +99,8 @@ constexpr Family kFamilies[]{
      "up_proj v_proj"},
     {"apertus", R"({"model_type": "apertus", "hidden_act": "xielu", "head_dim": 12})",
      "model.layers.1.mlp.act_fn.eps", "down_proj k_proj o_proj q_proj up_proj v_proj"},
+    {"lfm2", R"({"model_type": "lfm2", "full_attn_idxs": [1], "block_multiple_of": 4})",
+     "model.layers.0.conv.conv.weight", "in_proj k_proj out_proj q_proj v_proj w1 w2 w3"},
     {"granite_hybrid",
      R"({"model_type": "granitemoehybrid", "shared_intermediate_size": 40, "num_local_experts": 0,
          "layer_types": ["attention", "attention"], "position_embedding_type": "rope",

@@ -229,6 +229,7 @@ TEST(GgufWeights, OfNewerFamiliesComeBackWithTheirSettings) {
       {"granite", json::object()},
       {"granitemoe", json::object()},
       {"hunyuan", {{"attention_bias", false}}},
+      {"lfm2", json::object()},
       {"ministral3", json::object()},
       {"olmo3", one_theta},
       {"seed_oss", {{"attention_out_bias", false}, {"mlp_bias", false}}},

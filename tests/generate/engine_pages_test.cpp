@@ -294,7 +294,7 @@ TEST_P(EngineStates, NothingIsGuessed) {
   EXPECT_TRUE(contains(error, "prompt_lookup_num_tokens does not go with this model")) << error;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, EngineStates, ::testing::Values("qwen3_5"),
+INSTANTIATE_TEST_SUITE_P(Models, EngineStates, ::testing::Values("qwen3_5", "lfm2"),
                          [](const auto& test) { return std::string(test.param); });
 
 INSTANTIATE_TEST_SUITE_P(Models, EnginePages,

@@ -38,7 +38,7 @@ const std::vector<std::string> kFamilies{
     "t5",           "t5_gated", "mt5",     "codet5p",        "granite",
     "smollm3",      "glm4",     "hunyuan", "cohere2",        "ministral3",
     "qwen2_moe",    "glm4_moe", "qwen3_5", "gemma4",         "gemma4_sharing",
-    "apertus"};
+    "apertus",      "lfm2"};
 
 bool has_encoder(const std::string& family) {
   return family == "t5" || family == "t5_gated" || family == "mt5" || family == "codet5p";

@@ -54,6 +54,7 @@ inline constexpr std::array kGoldenModels{"basic",
                                           "gemma4",
                                           "gemma4_sharing",
                                           "apertus",
+                                          "lfm2",
                                           "granite_hybrid"};
 
 }  // namespace snug::test

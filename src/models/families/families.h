@@ -81,6 +81,7 @@ extern const Family kGranite;
 extern const Family kGraniteHybrid;
 extern const Family kGraniteMoe;
 extern const Family kHunyuan;
+extern const Family kLfm2;
 extern const Family kLlama;
 extern const Family kMinistral3;
 extern const Family kMistral;

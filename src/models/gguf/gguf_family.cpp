@@ -169,6 +169,7 @@ constexpr std::array kGgufFamilies{
                .own_head_dim = true,
                .output_bias = true,
                .rotary_factors = true},
+    GgufFamily{.model_type = "lfm2", .architecture = "lfm2", .final_norm = "token_embd_norm"},
     GgufFamily{.model_type = "t5", .architecture = "t5", .own_head_dim = true},
     GgufFamily{.model_type = "mt5", .architecture = "t5", .own_head_dim = true},
 };
