@@ -80,6 +80,7 @@ def configs() -> dict[str, hf.PretrainedConfig]:
                                      first_k_dense_replace=2, routed_scaling_factor=1.5, use_qk_norm=True, attention_bias=True, num_nextn_predict_layers=0),
         "cohere2": hf.Cohere2Config(**GROUPED, sliding_window=8, logit_scale=0.5),
         "stablelm": hf.StableLmConfig(**GROUPED, partial_rotary_factor=0.25, use_qkv_bias=True),
+        "stablelm_12b": hf.StableLmConfig(**GROUPED, partial_rotary_factor=0.25, qk_layernorm=True, use_parallel_residual=True),
         "stablelm_tied": hf.StableLmConfig(**GROUPED, partial_rotary_factor=0.25, tie_word_embeddings=True),
         "gpt_oss": hf.GptOssConfig(**GPT_OSS),
         "qwen3_5": hf.Qwen3_5TextConfig(**GROUPED, head_dim=64, linear_num_key_heads=2, linear_num_value_heads=6, linear_key_head_dim=32,

@@ -208,6 +208,14 @@ MODELS = {
              rope_parameters={**DEFAULT_ROPE, "partial_rotary_factor": 0.45}, tie_word_embeddings=False),
         "stablelm",
     ),
+    "stablelm_12b": Spec(
+        "attention and mlp side by side on one layer norm, a layer norm without bias for each head of queries and keys (StableLM 2 12B)",
+        118,
+        dict(vocab_size=13, hidden_size=8, intermediate_size=5, num_hidden_layers=1, num_attention_heads=2,
+             num_key_value_heads=2, layer_norm_eps=1e-5, qk_layernorm=True, use_parallel_residual=True,
+             rope_parameters={**DEFAULT_ROPE, "partial_rotary_factor": 0.5}, pad_token_id=None, tie_word_embeddings=False),
+        "stablelm",
+    ),
     "phi": Spec(
         "attention and a plain mlp side by side on one norm, biases everywhere, the head too, half of each head rotated (Phi 2)",
         119,

@@ -234,7 +234,8 @@ TEST(GgufWeights, OfNewerFamiliesComeBackWithTheirSettings) {
       {"olmo3", one_theta},
       {"seed_oss", {{"attention_out_bias", false}, {"mlp_bias", false}}},
       {"smollm3",
-       {{"no_rope_layers", {1, 1}}, {"use_sliding_window", false}, {"layer_types", nullptr}}}};
+       {{"no_rope_layers", {1, 1}}, {"use_sliding_window", false}, {"layer_types", nullptr}}},
+      {"stablelm_12b", json::object()}};
   const TemporaryFolder folder;
   for (const auto& [name, changes] : families) {
     SCOPED_TRACE(name);

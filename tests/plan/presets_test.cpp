@@ -70,6 +70,8 @@ const std::map<std::string, int64_t> kPublished{{"codellama-13b", 13016028160},
                                                 {"gemma-2b", 2506172416},
                                                 {"gemma-7b", 8537680896},
                                                 {"stablelm-2-1.6b", 1644515328},
+                                                // Of transformers' StableLmForCausalLM.
+                                                {"stablelm-2-12b", 12143185920},
                                                 {"stablelm-3b-4e1t", 2795443200},
                                                 {"gemma-2-2b", 2614341888},
                                                 {"gemma-2-9b", 9241705984},

@@ -55,6 +55,7 @@ inline constexpr std::array kGoldenModels{"basic",
                                           "gemma4_sharing",
                                           "apertus",
                                           "lfm2",
+                                          "stablelm_12b",
                                           "granite_hybrid"};
 
 }  // namespace snug::test

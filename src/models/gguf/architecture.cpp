@@ -200,8 +200,8 @@ void set_others(const GgufKeys& keys, const GgufFamily& family, const ModelConfi
   }
   if (config.rope.query_beta > 0)
     keys.number("attention.temperature_scale", config.rope.query_beta);
-  if (family.architecture == "gptneox") keys.set("use_parallel_residual", config.parallel_residual);
-  if (family.architecture == "stablelm") keys.set("use_parallel_residual", false);
+  if (family.architecture == "gptneox" || family.architecture == "stablelm")
+    keys.set("use_parallel_residual", config.parallel_residual);
   if (family.architecture == "falcon") keys.set("tensor_data_layout", std::string("jploski"));
 }
 

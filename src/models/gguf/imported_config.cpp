@@ -300,12 +300,10 @@ class ConfigImport {
       config_.parallel_residual = true;
       config_.parallel_norms = has_tensor("blk.0.attn_norm_2.weight") ? 2 : 1;
     }
-    if (type == "stablelm" &&
-        (has_tensor("blk.0.attn_q_norm.weight") || !has_tensor("blk.0.ffn_norm.weight")))
-      base::throw_user_error(
-          "{}: the model norms queries and keys, or has blocks side by side, as StableLM 2 12B "
-          "does, which Snug's stablelm has not",
-          file_.path().string());
+    if (type == "stablelm") {
+      config_.query_key_norms = has_tensor("blk.0.attn_q_norm.weight");
+      config_.parallel_residual = !has_tensor("blk.0.ffn_norm.weight");
+    }
     if (type == "t5") import_t5();
     if (type.starts_with("granite")) import_factors();
     if (type == "cohere2")
