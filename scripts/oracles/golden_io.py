@@ -1,6 +1,7 @@
 """Token batches, losses and safetensors files shared by the makers of goldens."""
 
 import pathlib
+import re
 
 import torch
 import torch.nn.functional as functional
@@ -66,7 +67,17 @@ def gradients(model: torch.nn.Module) -> dict:
             in_model = name.removeprefix("base_model.model.")
             name = name.removesuffix(in_model) + file_names.get(in_model, in_model)
             found["grad." + stacked_name(name, model.config.model_type)] = weight.grad
-    return found
+    return with_vectors_of_heads(found)
+
+
+def with_vectors_of_heads(found: dict) -> dict:
+    """Norms that each head has for itself are one vector of the model: norms.0.weight and norms.1.weight become norms.0..1.weight."""
+    vectors = {}
+    for name, gradient in found.items():
+        if parts := re.fullmatch(r"(.*\.norms)\.\d+\.weight", name):
+            vectors.setdefault(parts[1], []).append(gradient)
+    rest = {name: gradient for name, gradient in found.items() if not re.search(r"\.norms\.\d+\.weight$", name)}
+    return rest | {f"{module}.0..{len(heads) - 1}.weight": torch.cat(heads) for module, heads in vectors.items()}
 
 
 def write(path: pathlib.Path, tensors: dict) -> None:

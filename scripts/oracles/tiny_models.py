@@ -208,6 +208,14 @@ MODELS = {
              rope_parameters={**DEFAULT_ROPE, "partial_rotary_factor": 0.45}, tie_word_embeddings=False),
         "stablelm",
     ),
+    "stablelm_12b": Spec(
+        "attention and mlp side by side on one layer norm, a layer norm without bias for each head of queries and keys (StableLM 2 12B)",
+        118,
+        dict(vocab_size=13, hidden_size=8, intermediate_size=5, num_hidden_layers=1, num_attention_heads=2,
+             num_key_value_heads=2, layer_norm_eps=1e-5, qk_layernorm=True, use_parallel_residual=True,
+             rope_parameters={**DEFAULT_ROPE, "partial_rotary_factor": 0.5}, pad_token_id=None, tie_word_embeddings=False),
+        "stablelm",
+    ),
     "phi": Spec(
         "attention and a plain mlp side by side on one norm, biases everywhere, the head too, half of each head rotated (Phi 2)",
         119,
@@ -508,6 +516,26 @@ MODELS = {
              num_kv_shared_layers=2, use_double_wide_mlp=True, final_logit_softcapping=2.5, pad_token_id=None,
              tie_word_embeddings=True),
         "gemma4_text",
+    ),
+    "apertus": Spec(
+        "an mlp without a gate whose activation, xielu, has two learned numbers, norms on q and k of a head, rope scaled as "
+        "llama3, untied (Apertus)",
+        820,
+        dict(vocab_size=13, hidden_size=6, intermediate_size=7, num_hidden_layers=2, num_attention_heads=2,
+             num_key_value_heads=1, head_dim=4, rms_norm_eps=1e-5,
+             rope_parameters={"rope_type": "llama3", "rope_theta": 1000.0, "factor": 8.0, "low_freq_factor": 1.0,
+                              "high_freq_factor": 4.0, "original_max_position_embeddings": 16},
+             pad_token_id=None),
+        "apertus",
+    ),
+    "lfm2": Spec(
+        "a gated short convolution of width 3, then attention with norms of heads; the mlp has two thirds of the given size, "
+        "rounded up to a multiple of 3, tied (LFM2)",
+        814,
+        dict(vocab_size=13, hidden_size=6, intermediate_size=13, num_hidden_layers=3, num_attention_heads=3,
+             num_key_value_heads=1, norm_eps=1e-5, conv_L_cache=3, block_multiple_of=3, rope_parameters=DEFAULT_ROPE,
+             layer_types=["conv", "full_attention", "conv"], pad_token_id=None),
+        "lfm2",
     ),
     "granite_hybrid": Spec(
         "granite's factors, with gate and up of the mlp in one tensor (Granite 4.0 without Mamba)",

@@ -160,11 +160,17 @@ fs::path write_gguf(const fs::path& weights, models::ModelConfig config, const f
   const models::GgufModel model = models::gguf_model(config, models::describe(config));
   formats::Metadata metadata = model.hyper_parameters;
   metadata.set("general.architecture", model.architecture);
+  const formats::TensorIndex golden(weights);
+  for (const models::GgufNumbers& numbers : model.numbers) {
+    std::vector<float> values;
+    for (const std::string& name : numbers.sources)
+      values.push_back(golden_values(golden, name).front());
+    metadata.set(numbers.key, values);
+  }
   std::vector<formats::GgufTensorSpec> specs;
   for (const models::GgufTensor& tensor : model.tensors)
     specs.push_back({tensor.name, tensor.shape, GgmlType::f32});
   formats::GgufWriter writer(path, metadata, specs);
-  const formats::TensorIndex golden(weights);
   for (const models::GgufTensor& tensor : model.tensors) {
     std::vector<float> all = tensor.values;
     for (const models::GgufPart& part : tensor.parts) {
@@ -214,6 +220,7 @@ TEST(GgufWeights, OfNewerFamiliesComeBackWithTheirSettings) {
   const json one_theta = {
       {"rope_parameters", {{"full_attention", rope}, {"sliding_attention", rope}}}};
   const std::map<std::string, json> families{
+      {"apertus", json::object()},
       {"cohere2", json::object()},
       {"ernie4_5", {{"use_bias", false}}},
       {"exaone4", without_window},
@@ -222,11 +229,13 @@ TEST(GgufWeights, OfNewerFamiliesComeBackWithTheirSettings) {
       {"granite", json::object()},
       {"granitemoe", json::object()},
       {"hunyuan", {{"attention_bias", false}}},
+      {"lfm2", json::object()},
       {"ministral3", json::object()},
       {"olmo3", one_theta},
       {"seed_oss", {{"attention_out_bias", false}, {"mlp_bias", false}}},
       {"smollm3",
-       {{"no_rope_layers", {1, 1}}, {"use_sliding_window", false}, {"layer_types", nullptr}}}};
+       {{"no_rope_layers", {1, 1}}, {"use_sliding_window", false}, {"layer_types", nullptr}}},
+      {"stablelm_12b", json::object()}};
   const TemporaryFolder folder;
   for (const auto& [name, changes] : families) {
     SCOPED_TRACE(name);

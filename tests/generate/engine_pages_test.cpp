@@ -295,7 +295,7 @@ TEST_P(EngineStates, NothingIsGuessed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, EngineStates,
-                         ::testing::Values("qwen3_5", "qwen3_5_moe", "qwen3_next"),
+                         ::testing::Values("qwen3_5", "qwen3_5_moe", "qwen3_next", "lfm2"),
                          [](const auto& test) { return std::string(test.param); });
 
 INSTANTIATE_TEST_SUITE_P(Models, EnginePages,

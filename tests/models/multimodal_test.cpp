@@ -50,9 +50,9 @@ TEST(Multimodal, ModelsAreNamedWithTheirTextPart) {
   says(R"({"model_type": "git", "vision_config": {}, "hidden_size": 8})",
        {"\"git\", a multimodal model (with vision_config)", "docs/multimodal.md"});
   says(R"({"model_type": "mamba"})", {"is \"mamba\", which is not built; snug has"});
-  says(R"({"model_type": "lfm2"})",
-       {"'model_type' is \"lfm2\", which is not built (LFM2, LFM2.5). It needs gated short "
-        "convolutions in the place of attention"});
+  says(R"({"model_type": "olmo"})",
+       {"'model_type' is \"olmo\", which is not built (OLMo 1B and 7B of 2024). It needs layer "
+        "norms without weights"});
 }
 
 TEST(Multimodal, MissingFamiliesAreInTheDocsAndAreMissing) {

@@ -66,6 +66,22 @@ TEST(RandomWeights, NormsAreOneAndBiasesZero) {
   EXPECT_EQ(run.floats("inverse_frequencies"), models::inverse_frequencies(config));
 }
 
+// The numbers of transformers' class: softplus of the alphas is 0.8, and 0.8 less beta.
+TEST(RandomWeights, NumbersOfActivationsAreThoseOfTransformers) {
+  models::ModelConfig tiny = testing::tiny_model();
+  tiny.model_type = "apertus";
+  TinyRun run({.model = tiny, .init_seed = 42});
+  run.scribble({"model.layers.1.mlp.act_fn.alpha_n", "model.layers.1.mlp.act_fn.beta"}, 1);
+  random_weights(tiny, run.executor());
+  const auto number = [&](const char* name) {
+    return run.floats(std::string("model.layers.1.mlp.act_fn.") + name).front();
+  };
+  EXPECT_NEAR(std::log1p(std::exp(number("alpha_p"))), 0.8F, 1e-2);
+  EXPECT_NEAR(std::log1p(std::exp(number("alpha_n"))), 0.3F, 1e-2);
+  EXPECT_EQ(number("beta"), 0.5F);
+  EXPECT_EQ(number("eps"), -1e-6F);
+}
+
 TEST(RandomWeights, DoNotDependOnTheBackendOrItsNumberOfThreads) {
   const models::ModelConfig config = wide_model();
   TinyRun one({.model = config, .init_seed = 42});

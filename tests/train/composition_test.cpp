@@ -31,14 +31,14 @@ struct Choice {
 
 // Folders of tests/goldens, whose configurations are used.
 const std::vector<std::string> kFamilies{
-    "grouped_tied", "bloom",     "falcon",  "falcon_grouped", "falcon_rw",
-    "gemma",        "gemma2",    "gemma3",  "gpt2",           "gpt_neox",
-    "gpt_oss",      "mistral",   "mixtral", "olmo2",          "phi",
-    "phi3",         "qwen2",     "qwen3",   "qwen3_moe",      "stablelm",
-    "t5",           "t5_gated",  "mt5",     "codet5p",        "granite",
-    "smollm3",      "glm4",      "hunyuan", "cohere2",        "ministral3",
-    "qwen2_moe",    "glm4_moe",  "qwen3_5", "gemma4",         "gemma4_sharing",
-    "qwen3_5_moe",  "qwen3_next"};
+    "grouped_tied", "bloom",      "falcon",  "falcon_grouped", "falcon_rw",
+    "gemma",        "gemma2",     "gemma3",  "gpt2",           "gpt_neox",
+    "gpt_oss",      "mistral",    "mixtral", "olmo2",          "phi",
+    "phi3",         "qwen2",      "qwen3",   "qwen3_moe",      "stablelm",
+    "t5",           "t5_gated",   "mt5",     "codet5p",        "granite",
+    "smollm3",      "glm4",       "hunyuan", "cohere2",        "ministral3",
+    "qwen2_moe",    "glm4_moe",   "qwen3_5", "gemma4",         "gemma4_sharing",
+    "qwen3_5_moe",  "qwen3_next", "apertus", "lfm2",           "stablelm_12b"};
 
 bool has_encoder(const std::string& family) {
   return family == "t5" || family == "t5_gated" || family == "mt5" || family == "codet5p";

@@ -55,6 +55,9 @@ inline constexpr std::array kGoldenModels{"basic",
                                           "qwen3_next",
                                           "gemma4",
                                           "gemma4_sharing",
+                                          "apertus",
+                                          "lfm2",
+                                          "stablelm_12b",
                                           "granite_hybrid"};
 
 }  // namespace snug::test

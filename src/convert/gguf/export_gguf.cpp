@@ -52,6 +52,20 @@ const models::ModelConfig& config_of(const WeightSource& source) {
   return *source.model();
 }
 
+std::vector<float> values_of(const WeightSource& source, const models::GgufNumbers& numbers) {
+  std::vector<float> values;
+  values.reserve(numbers.sources.size());
+  for (const std::string& name : numbers.sources) {
+    const auto found =
+        std::ranges::find(source.tensors(), name, [](const auto& t) { return t.weight_name(); });
+    if (found == source.tensors().end() || found->elements() != 1)
+      base::throw_user_error("the model has no tensor '{}' of one number, which its family has",
+                             name);
+    source.read(*found, 0, 1, {&values.emplace_back(), 1});
+  }
+  return values;
+}
+
 // llama.cpp loads a model without a tokenizer for programs that give it ids.
 std::vector<std::string> add_vocabulary(const fs::path& folder, int64_t vocab_size,
                                         Metadata& metadata) {
@@ -126,6 +140,8 @@ class GgufExporter::Impl {
         pieces_(source, model_) {
     add_general_keys(model_, name, source.companions(), metadata_);
     for (const auto& [key, value] : model_.hyper_parameters.pairs()) metadata_.set(key, value);
+    for (const models::GgufNumbers& numbers : model_.numbers)
+      metadata_.set(numbers.key, values_of(source, numbers));
     plan_.differences = model_.differences;
     for (std::string& note : add_vocabulary(tokenizer_, config_of(source).vocab_size, metadata_))
       plan_.differences.push_back(std::move(note));

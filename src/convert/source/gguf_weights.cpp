@@ -14,6 +14,7 @@
 #include "formats/adapter/torch_name.h"
 #include "formats/folder/safetensors_header.h"
 #include "formats/gguf/blocks.h"
+#include "formats/gguf/metadata_view.h"
 #include "models/families/families.h"
 #include "models/gguf/imported_config.h"
 #include "models/weights.h"
@@ -124,6 +125,7 @@ GgufWeights::GgufWeights(const std::filesystem::path& path) : file_(path) {
                                  fmt::format("{} (config.json from its metadata)", path.string()));
   const models::GgufModel model = model_of(path, config_, config_json_);
   for (const models::GgufTensor& expected : model.tensors) match(expected);
+  for (const models::GgufNumbers& expected : model.numbers) match(expected);
   refuse_unknown();
   list_tensors();
 }
@@ -170,6 +172,13 @@ void GgufWeights::match(const models::GgufTensor& expected) {
   stored_bytes_ += stored->bytes();
 }
 
+void GgufWeights::match(const models::GgufNumbers& expected) {
+  const std::vector<double> values = formats::MetadataView(file_.metadata(), file_.path().string())
+                                         .numbers(expected.key, std::ssize(expected.sources));
+  for (size_t i = 0; i < values.size(); ++i)
+    numbers_[expected.sources[i]] = static_cast<float>(values[i]);
+}
+
 void GgufWeights::refuse_unknown() const {
   for (const GgufTensorInfo& tensor : file_.tensors())
     if (tensor.name != "rope_freqs.weight" && !known_.contains(tensor.name))
@@ -188,6 +197,7 @@ void GgufWeights::list_tensors() {
     for (int axis = 0; axis < weight.shape.rank(); ++axis)
       tensor.shape.push_back(weight.shape[axis]);
     tensor.dtype = dtype_;
+    if (numbers_.contains(tensor.name)) continue;
     const std::vector<Origin>& origins = origins_of(tensor);
     // A head that is tied may be in the file twice.
     int64_t elements = 0;
@@ -199,6 +209,7 @@ void GgufWeights::list_tensors() {
                           origins.front().is_unchanged(tensor);
   }
   std::ranges::stable_sort(tensors_, {}, [&](const SourceTensor& tensor) {
+    if (numbers_.contains(tensor.name)) return std::pair(int64_t{0}, int64_t{0});
     const Origin& origin = origins_of(tensor).front();
     return std::pair(origin.stored->begin, origin.first);
   });
@@ -294,6 +305,10 @@ void GgufWeights::read(const SourceTensor& tensor, int64_t first, int64_t rows,
   const int64_t end = begin + rows * tensor.row_elements();
   SNUG_CHECK(first >= 0 && end <= tensor.elements() && std::ssize(values) == end - begin,
              "rows {} to {} of {} into {} values", first, first + rows, tensor.name, values.size());
+  if (const auto number = numbers_.find(tensor.name); number != numbers_.end()) {
+    values.front() = number->second;
+    return;
+  }
   Batch batch(file_, values);
   for (const Origin& origin : origins_of(tensor)) {
     batch.begin(origin);

@@ -52,6 +52,7 @@ class GgufWeights : public WeightSource {
 
   void choose_type();
   void match(const models::GgufTensor& expected);
+  void match(const models::GgufNumbers& expected);
   void list_tensors();
   void refuse_unknown() const;
   const std::vector<Origin>& origins_of(const SourceTensor& tensor) const;
@@ -63,7 +64,8 @@ class GgufWeights : public WeightSource {
   models::ModelConfig config_;
   std::vector<SourceTensor> tensors_;
   std::unordered_map<std::string, std::vector<Origin>> origins_;  // by the folder's names
-  std::unordered_set<std::string> known_;  // tensors of the file that the model has
+  std::unordered_map<std::string, float> numbers_;  // of the metadata, by the folder's names
+  std::unordered_set<std::string> known_;           // tensors of the file that the model has
   int64_t stored_bytes_ = 0;
   std::filesystem::path no_folder_;
 };

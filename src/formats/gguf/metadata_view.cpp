@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <type_traits>
@@ -98,6 +99,20 @@ std::vector<int64_t> MetadataView::integers(std::string_view key, int64_t count)
   std::vector<int64_t> list = integers_of(value);
   if (std::ssize(list) != count)
     fail(key, fmt::format("is neither an integer nor an array of {} of them", count));
+  return list;
+}
+
+std::vector<double> MetadataView::numbers(std::string_view key, int64_t count) const {
+  const MetadataValue& value = at(key);
+  if (const auto single = as_number(value))
+    return std::vector<double>(static_cast<size_t>(count), *single);
+  std::vector<double> list;
+  if (const auto* singles = std::get_if<std::vector<float>>(&value))
+    list.assign(singles->begin(), singles->end());
+  if (const auto* twice = std::get_if<std::vector<double>>(&value)) list = *twice;
+  const auto is_finite = [](double number) { return std::isfinite(number); };
+  if (std::ssize(list) != count || !std::ranges::all_of(list, is_finite))
+    fail(key, fmt::format("is neither a number nor an array of {} finite ones", count));
   return list;
 }
 

@@ -25,6 +25,8 @@ class MetadataView {
   const std::string& text(std::string_view key) const;
   // One integer, or an array of `count` of them: keys of layers have either form.
   std::vector<int64_t> integers(std::string_view key, int64_t count) const;
+  // One number for each of `count` layers, or one for all of them.
+  std::vector<double> numbers(std::string_view key, int64_t count) const;
 
   int64_t integer_or(std::string_view key, int64_t fallback) const;
   double number_or(std::string_view key, double fallback) const;

@@ -13,14 +13,17 @@ namespace snug::models {
 namespace {
 
 // In the order of lists for readers.
-constexpr std::array kFamilies{
-    &kLlama,    &kMistral,    &kMinistral3, &kQwen2,         &kQwen3,         &kQwen35,
-    &kGemma,    &kGemma2,     &kGemma3,     &kGemma4,        &kGemma4Unified, &kPhi,
-    &kPhi3,     &kSmolLm3,    &kGranite,    &kGraniteHybrid, &kOlmo2,         &kOlmo3,
-    &kSeedOss,  &kExaone4,    &kGlm4,       &kHunyuan,       &kErnie45,       &kCohere2,
-    &kStablelm, &kGptNeox,    &kGpt2,       &kBloom,         &kFalcon,        &kMixtral,
-    &kQwen2Moe, &kQwen3Moe,   &kQwen35Moe,  &kQwen3Next,     &kGptOss,        &kOlmoe,
-    &kGlm4Moe,  &kGraniteMoe, &kT5,         &kMt5,           &kCodeT5p};
+constexpr std::array kFamilies{&kLlama,    &kMistral,  &kMinistral3,    &kQwen2,
+                               &kQwen3,    &kQwen35,   &kGemma,         &kGemma2,
+                               &kGemma3,   &kGemma4,   &kGemma4Unified, &kPhi,
+                               &kPhi3,     &kSmolLm3,  &kGranite,       &kGraniteHybrid,
+                               &kOlmo2,    &kOlmo3,    &kSeedOss,       &kExaone4,
+                               &kApertus,  &kLfm2,     &kGlm4,          &kHunyuan,
+                               &kErnie45,  &kCohere2,  &kStablelm,      &kGptNeox,
+                               &kGpt2,     &kBloom,    &kFalcon,        &kMixtral,
+                               &kQwen2Moe, &kQwen3Moe, &kQwen35Moe,     &kQwen3Next,
+                               &kGptOss,   &kOlmoe,    &kGlm4Moe,       &kGraniteMoe,
+                               &kT5,       &kMt5,      &kCodeT5p};
 
 const Family& family_of(const ModelConfig& config) {
   const Family* family = find_family(config.model_type);

@@ -60,6 +60,7 @@ std::string family_names();
 // The published models of all families of this form: "Mixtral, gpt-oss".
 std::string model_names(FamilyForm form);
 
+extern const Family kApertus;
 extern const Family kBloom;
 extern const Family kCodeT5p;
 extern const Family kCohere2;
@@ -80,6 +81,7 @@ extern const Family kGranite;
 extern const Family kGraniteHybrid;
 extern const Family kGraniteMoe;
 extern const Family kHunyuan;
+extern const Family kLfm2;
 extern const Family kLlama;
 extern const Family kMinistral3;
 extern const Family kMistral;

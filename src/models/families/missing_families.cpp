@@ -21,8 +21,6 @@ constexpr std::array kMissing{
     MissingFamily{"afmoe", "Trinity",
                   "gates on attention from a projection of their own, in a mixture of experts with "
                   "four norms in each layer"},
-    MissingFamily{"apertus", "Apertus 8B and 70B",
-                  "an activation with two learned numbers (xIELU), in mlps without a gate"},
     MissingFamily{"aquila", "Aquila, Aquila2", kOwnNames},
     MissingFamily{"arcee", "AFM 4.5B", "mlps without a gate, of squared relu"},
     MissingFamily{"baichuan", "Baichuan, Baichuan 2",
@@ -82,7 +80,6 @@ constexpr std::array kMissing{
     MissingFamily{"laguna", "Laguna",
                   "gates on attention from a projection of their own, and numbers of heads that "
                   "differ by layer"},
-    MissingFamily{"lfm2", "LFM2, LFM2.5", "gated short convolutions in the place of attention"},
     MissingFamily{"lfm2_moe", "LFM2 8B-A1B",
                   "gated short convolutions in the place of attention, and experts with "
                   "corrections of their scores"},

@@ -1,7 +1,9 @@
-// The stablelm family (StableLM 3B-4E1T, StableLM 2 1.6B): llama's structure and names with layer
-// norms, which all have biases; a part of each head is rotated.
+// The stablelm family (StableLM 3B-4E1T, StableLM 2): llama's structure and names with layer norms,
+// which have biases; a part of each head is rotated. In the 12B model, attention and mlp lie side
+// by side on one norm, and each head has layer norms of its own for queries and keys.
 #include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "models/config/config_keys.h"
 #include "models/config/rope.h"
@@ -13,13 +15,23 @@ namespace {
 
 using base::JsonObject;
 
+Norm norm_of_each_head(const ModelConfig& config, const char* module, int64_t heads) {
+  return {module, config.head_dim, config.norm_epsilon, NormForm::layer, false, heads};
+}
+
 Layer layer_of(const ModelConfig& config, int64_t layer) {
-  return {{{.norm_before = layer_norm(config, "input_layernorm"),
-            .block = attention(config, layer, {.query_key_value = config.attention_bias}),
-            .norm_after = {}},
-           {.norm_before = layer_norm(config, "post_attention_layernorm"),
-            .block = gated_mlp(config),
-            .norm_after = {}}}};
+  AttentionBlock block = attention(config, layer, {.query_key_value = config.attention_bias});
+  if (config.query_key_norms) {
+    block.query_norm = norm_of_each_head(config, "self_attn.q_layernorm.norms", config.num_heads);
+    block.key_norm = norm_of_each_head(config, "self_attn.k_layernorm.norms", config.num_kv_heads);
+  }
+  const Norm first = layer_norm(config, "input_layernorm");
+  const Norm second = layer_norm(config, "post_attention_layernorm");
+  return {.branches = {{.norm_before = first, .block = std::move(block), .norm_after = {}},
+                       {.norm_before = config.parallel_residual ? first : second,
+                        .block = gated_mlp(config),
+                        .norm_after = {}}},
+          .parallel = config.parallel_residual};
 }
 
 Stack stack(const ModelConfig& config) {
@@ -36,13 +48,8 @@ ModelConfig parse(const JsonObject& json) {
   config.partial_rotary_factor = parse_partial_rotary(json, config.head_dim, 0.25);
   config.rope = parse_rope(json, {.partial = true});
   config.attention_bias = json.boolean_or("use_qkv_bias", false);
-  if (json.boolean_or("qk_layernorm", false))
-    json.fail("qk_layernorm",
-              "is true: norms of queries and keys with weights of their own for each head "
-              "(StableLM 2 12B) are not built");
-  if (json.boolean_or("use_parallel_residual", false))
-    json.fail("use_parallel_residual",
-              "is true: blocks side by side (StableLM 2 12B) are not built for stablelm");
+  config.query_key_norms = json.boolean_or("qk_layernorm", false);
+  config.parallel_residual = json.boolean_or("use_parallel_residual", false);
   return config;
 }
 
@@ -51,7 +58,8 @@ void describe(const ModelConfig& config, nlohmann::json& json) {
   json.erase("rms_norm_eps");
   json["partial_rotary_factor"] = config.partial_rotary_factor;
   json["use_qkv_bias"] = config.attention_bias;
-  json["qk_layernorm"] = json["use_parallel_residual"] = false;
+  json["qk_layernorm"] = config.query_key_norms;
+  json["use_parallel_residual"] = config.parallel_residual;
   json["hidden_dropout"] = 0.0;
 }
 
@@ -62,21 +70,23 @@ void stablelm_2(ModelConfig& config) {
   config.attention_bias = true;
 }
 
+void stablelm_2_12b(ModelConfig& config) {
+  quarter_rotary(config);
+  config.query_key_norms = config.parallel_residual = true;
+}
+
 constexpr std::array kPresets{
     Preset{"stablelm-2-1.6b", 2048, 24, 32, 32, 64, 5632, 100352, 4096, 1e-5F, 1e4, false,
            stablelm_2},
+    Preset{"stablelm-2-12b", 5120, 40, 32, 8, 160, 13824, 100352, 4096, 1e-5F, 1e4, false,
+           stablelm_2_12b},
     Preset{"stablelm-3b-4e1t", 2560, 32, 32, 32, 80, 6912, 50304, 4096, 1e-5F, 1e4, false,
            quarter_rotary},
 };
 
 }  // namespace
 
-const Family kStablelm{"stablelm",
-                       "StableLmForCausalLM",
-                       stack,
-                       parse,
-                       describe,
-                       kPresets,
-                       "StableLM 3B-4E1T, StableLM 2 1.6B"};
+const Family kStablelm{"stablelm", "StableLmForCausalLM",         stack, parse, describe,
+                       kPresets,   "StableLM 3B-4E1T, StableLM 2"};
 
 }  // namespace snug::models

@@ -158,13 +158,21 @@ std::vector<int32_t> rotary_sections(const nlohmann::json& text) {
   return sections;
 }
 
-// Gated delta nets.
+// Layers that keep a state: gated delta nets and short convolutions.
 void set_states(const GgufKeys& keys, const GgufFamily& family, const ModelConfig& config,
                 const nlohmann::json& json) {
-  if (config.state_value_heads == 0) return;
+  if (config.recurrent_layers.empty()) return;
   std::vector<bool> keeps_state;
-  for (int64_t layer = 0; layer < config.num_layers; ++layer)
+  std::vector<int32_t> kv_heads;
+  for (int64_t layer = 0; layer < config.num_layers; ++layer) {
     keeps_state.push_back(std::ranges::binary_search(config.recurrent_layers, layer));
+    kv_heads.push_back(keeps_state.back() ? 0 : static_cast<int32_t>(config.num_kv_heads));
+  }
+  if (config.state_value_heads == 0) {
+    keys.count("shortconv.l_cache", config.convolution_width);
+    keys.set("attention.head_count_kv", kv_heads);
+    return;
+  }
   keys.count("ssm.conv_kernel", config.convolution_width);
   keys.count("ssm.state_size", config.state_key_dim);
   keys.count("ssm.group_count", config.state_key_heads);
@@ -194,9 +202,23 @@ void set_others(const GgufKeys& keys, const GgufFamily& family, const ModelConfi
   }
   if (config.rope.query_beta > 0)
     keys.number("attention.temperature_scale", config.rope.query_beta);
-  if (family.architecture == "gptneox") keys.set("use_parallel_residual", config.parallel_residual);
-  if (family.architecture == "stablelm") keys.set("use_parallel_residual", false);
+  if (family.architecture == "gptneox" || family.architecture == "stablelm")
+    keys.set("use_parallel_residual", config.parallel_residual);
   if (family.architecture == "falcon") keys.set("tensor_data_layout", std::string("jploski"));
+}
+
+std::vector<GgufNumbers> activation_numbers(const Stack& stack) {
+  std::vector<GgufNumbers> list;
+  for (const char* name : {"alpha_n", "alpha_p", "beta", "eps"}) {
+    GgufNumbers numbers{fmt::format("xielu.{}", name), {}};
+    for (int64_t layer = 0; layer < stack.layer_count(); ++layer)
+      for (const Branch& branch : stack.layer(layer).branches)
+        if (const auto* mlp = std::get_if<Mlp>(&branch.block); mlp && !mlp->learned.empty())
+          numbers.sources.push_back(
+              fmt::format("{}.{}.{}", stack.layer_name(layer), mlp->learned, name));
+    if (!numbers.sources.empty()) list.push_back(std::move(numbers));
+  }
+  return list;
 }
 
 std::vector<std::string> differences(const GgufFamily& family, const ModelConfig& config,
@@ -246,6 +268,7 @@ GgufModel gguf_model(const ModelConfig& config, const nlohmann::json& config_jso
   set_states(keys, family, config, config_json);
   set_others(keys, family, config);
   model.tensors = gguf_tensors(family, config, stack);
+  model.numbers = activation_numbers(stack);
   model.differences = differences(family, config, stack);
   return model;
 }

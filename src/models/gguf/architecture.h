@@ -30,10 +30,18 @@ struct GgufTensor {
   std::vector<float> values{};
 };
 
+// What files have in their metadata and folders in tensors of one element each: the numbers that
+// activations learn, an array of one for each layer.
+struct GgufNumbers {
+  std::string key;                   // "xielu.alpha_p"
+  std::vector<std::string> sources;  // the folder's tensors
+};
+
 struct GgufModel {
   std::string architecture;            // "llama", "qwen2", ...
   formats::Metadata hyper_parameters;  // "llama.block_count", ...
   std::vector<GgufTensor> tensors;     // in the order of the model
+  std::vector<GgufNumbers> numbers;
   // What llama.cpp computes in another way than the model was trained, each a sentence.
   std::vector<std::string> differences;
 };

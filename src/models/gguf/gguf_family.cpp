@@ -173,6 +173,13 @@ constexpr std::array kGgufFamilies{
                .rotates_part = true,
                .own_head_dim = true,
                .mlp_norm = "post_attention_norm"},
+    GgufFamily{.model_type = "apertus",
+               .architecture = "apertus",
+               .head = GgufHead::own,
+               .own_head_dim = true,
+               .output_bias = true,
+               .rotary_factors = true},
+    GgufFamily{.model_type = "lfm2", .architecture = "lfm2", .final_norm = "token_embd_norm"},
     GgufFamily{.model_type = "t5", .architecture = "t5", .own_head_dim = true},
     GgufFamily{.model_type = "mt5", .architecture = "t5", .own_head_dim = true},
 };

@@ -98,9 +98,12 @@ class ConfigImport {
                      fmt::format("is {}; expected 1 to {}. Is the file damaged?", value, most));
     return value;
   }
-  // A size that files may give for each layer; layers that differ are another family's.
+  // A size that files may give for each layer, 0 where the layer has no attention; layers that
+  // differ otherwise are another family's.
   int64_t size_of_layers(std::string_view name, int64_t most) const {
-    const std::vector<int64_t> list = metadata_.integers(key(name), config_.num_layers);
+    std::vector<int64_t> list = metadata_.integers(key(name), config_.num_layers);
+    if (!config_.recurrent_layers.empty()) std::erase(list, 0);
+    if (list.empty()) list.push_back(0);
     if (std::ranges::adjacent_find(list, std::ranges::not_equal_to()) != list.end())
       metadata_.fail(key(name), "differs from layer to layer, which no family of Snug has");
     return checked(name, list.front(), most);
@@ -117,9 +120,16 @@ class ConfigImport {
                                  further));
   }
 
-  // What gated delta nets say of themselves.
-  void import_states() {
-    if (!metadata_.has(key("ssm.state_size"))) return;
+  // Layers with a short convolution have no heads of keys.
+  void import_short_convolutions() {
+    config_.convolution_width = size("shortconv.l_cache", program::kMostConvolutionWidth);
+    const std::vector<int64_t> heads =
+        metadata_.integers(key("attention.head_count_kv"), config_.num_layers);
+    for (int64_t layer = 0; layer < config_.num_layers; ++layer)
+      if (heads[static_cast<size_t>(layer)] == 0) config_.recurrent_layers.push_back(layer);
+  }
+
+  void import_gated_delta_nets() {
     config_.convolution_width = size("ssm.conv_kernel", program::kMostConvolutionWidth);
     config_.state_key_dim = size("ssm.state_size", kMaxHeads);
     config_.state_key_heads = size("ssm.group_count", kMaxHeads);
@@ -134,6 +144,13 @@ class ConfigImport {
       if (keeps_state.empty() ? interval < 1 || (layer + 1) % interval != 0
                               : keeps_state[static_cast<size_t>(layer)] != 0)
         config_.recurrent_layers.push_back(layer);
+  }
+
+  // How many heads of keys the layers with attention have.
+  int64_t kv_heads() const {
+    if (!metadata_.has(key("attention.head_count_kv"))) return config_.num_heads;
+    if (std::ssize(config_.recurrent_layers) == config_.num_layers) return config_.num_heads;
+    return size_of_layers("attention.head_count_kv", kMaxHeads);
   }
 
   // Several families of Hugging Face are one architecture.
@@ -158,10 +175,9 @@ class ConfigImport {
     config_.num_layers = size("block_count", kMaxLayers);
     config_.hidden_size = size("embedding_length", kMaxHidden);
     config_.num_heads = size_of_layers("attention.head_count", kMaxHeads);
-    import_states();
-    config_.num_kv_heads = metadata_.has(key("attention.head_count_kv"))
-                               ? size_of_layers("attention.head_count_kv", kMaxHeads)
-                               : config_.num_heads;
+    if (metadata_.has(key("shortconv.l_cache"))) import_short_convolutions();
+    if (metadata_.has(key("ssm.state_size"))) import_gated_delta_nets();
+    config_.num_kv_heads = kv_heads();
     config_.head_dim = checked(
         "attention.key_length",
         metadata_.integer_or(key("attention.key_length"), config_.hidden_size / config_.num_heads),
@@ -290,12 +306,10 @@ class ConfigImport {
       config_.parallel_residual = true;
       config_.parallel_norms = has_tensor("blk.0.attn_norm_2.weight") ? 2 : 1;
     }
-    if (type == "stablelm" &&
-        (has_tensor("blk.0.attn_q_norm.weight") || !has_tensor("blk.0.ffn_norm.weight")))
-      base::throw_user_error(
-          "{}: the model norms queries and keys, or has blocks side by side, as StableLM 2 12B "
-          "does, which Snug's stablelm has not",
-          file_.path().string());
+    if (type == "stablelm") {
+      config_.query_key_norms = has_tensor("blk.0.attn_q_norm.weight");
+      config_.parallel_residual = !has_tensor("blk.0.ffn_norm.weight");
+    }
     if (type == "t5") import_t5();
     if (type.starts_with("granite")) import_factors();
     if (type == "cohere2")
