@@ -53,6 +53,7 @@ inline constexpr std::array kGoldenModels{"basic",
                                           "qwen3_5",
                                           "gemma4",
                                           "gemma4_sharing",
+                                          "gemma4_moe",
                                           "granite_hybrid"};
 
 }  // namespace snug::test

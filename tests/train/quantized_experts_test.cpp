@@ -29,7 +29,8 @@ using testing::TemporaryFolder;
 void write_model(const std::string& golden, const TemporaryFolder& folder) {
   auto config = base::read_json_file(golden_folder(golden) + "/model/config.json");
   const bool has_own_size = config.contains("moe_intermediate_size");
-  config[has_own_size ? "moe_intermediate_size" : "intermediate_size"] = 16;  // times 12
+  config[has_own_size ? "moe_intermediate_size" : "intermediate_size"] = 32;  // times 12, or 6
+  config["vocab_size"] = 23;
   folder.write("config.json", config.dump());
   const auto model = models::find_model(folder.path().string());
   std::vector<formats::TensorSpec> specs;
@@ -192,6 +193,7 @@ std::vector<Stored> stored_cases() {
     for (const auto& [golden, nested] : {std::pair{"qwen3_moe", false},
                                          {"qwen3_moe", true},
                                          {"granitemoe", true},
+                                         {"gemma4_moe", true},
                                          {"gpt_oss", false}})
       cases.push_back({backend, golden, nested});
   return cases;
