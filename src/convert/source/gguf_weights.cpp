@@ -124,6 +124,7 @@ GgufWeights::GgufWeights(const std::filesystem::path& path) : file_(path) {
                                  fmt::format("{} (config.json from its metadata)", path.string()));
   const models::GgufModel model = model_of(path, config_, config_json_);
   for (const models::GgufTensor& expected : model.tensors) match(expected);
+  known_.insert(model.ignored.begin(), model.ignored.end());
   refuse_unknown();
   list_tensors();
 }

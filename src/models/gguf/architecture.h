@@ -34,6 +34,8 @@ struct GgufModel {
   std::string architecture;            // "llama", "qwen2", ...
   formats::Metadata hyper_parameters;  // "llama.block_count", ...
   std::vector<GgufTensor> tensors;     // in the order of the model
+  // Tensors that files of others may hold although the model does not read them.
+  std::vector<std::string> ignored;
   // What llama.cpp computes in another way than the model was trained, each a sentence.
   std::vector<std::string> differences;
 };
