@@ -75,14 +75,16 @@ FAMILY_BATCHES = "curve_gpt2_full"
 FAMILIES = {
     "gpt2": (0.64, 0.21), "gemma": (1.8, 0.72), "gemma2": (2.4, 1.1), "gemma3": (2.5, 1.4), "phi": (1.4, 0.55),
     "gpt_neox": (1.3, 0.41), "stablelm": (1.8, 0.73), "falcon": (1.2, 0.56), "bloom": (1.0, 0.3), "mixtral": (1.1, None),
-    "qwen3_moe": (1.7, None), "gpt_oss": (0.81, 0.29),
+    "qwen3_moe": (1.7, None), "gpt_oss": (0.81, 0.29), "qwen2_moe": (1.5, None), "olmoe": (1.5, None), "granitemoe": (0.68, None),
+    "glm4_moe": (1.5, None),
 }
 
 # The families of 2025, whose vocabularies are smaller.
 NEWER_BATCHES = "curve_granite_full"
 NEWER_FAMILIES = {
     "granite": (0.51, None), "smollm3": (1.2, None), "olmo3": (2.1, None), "ministral3": (0.97, None), "ernie4_5": (0.78, None), "glm4": (1.5, None),
-    "seed_oss": (0.8, None), "hunyuan": (0.85, 0.43), "exaone4": (4.3, 2.0), "cohere2": (0.46, 0.21),
+    "seed_oss": (0.8, None), "hunyuan": (0.85, 0.43), "exaone4": (4.3, 2.0), "cohere2": (0.46, 0.21), "gemma4": (1.1, None),
+    "gemma4_sharing": (1.6, 0.2), "gemma4_moe": (1.3, None),
 }
 
 
@@ -118,13 +120,16 @@ CURVES["curve_dora"] = Curve("gpt2", True, 1, 2e-2, 0.31, 4008, batches_of=FAMIL
 CURVES["curve_prompt"] = Curve("grouped_tied", True, 2, 3e-2, 0.5, 4002, batches_of="curve_lora_accumulated", starts_from="prompt_layer")
 CURVES["curve_prompt_v2"] = Curve("gpt_neox_in_turn", True, 1, 1e-2, 0.6, 4008, batches_of=FAMILY_BATCHES, starts_from="prompt_v2_gpt_neox")
 ADAPTER_SEED = 4100
+# Of these models the module that others lack, as all would be large files.
+OWN_MODULES = {"gemma4_sharing": ["per_layer_model_projection"]}
 
 
 def adapter_options(curve: Curve) -> dict:
     if curve.starts_from:
         return lora.ADAPTERS[curve.starts_from][1]
     rank = 4 if curve.model == "grouped_tied" else 2
-    return dict(r=rank, lora_alpha=2 * rank, target_modules="all-linear") | ({"fan_in_fan_out": True} if curve.model == "gpt2" else {})
+    targets = OWN_MODULES.get(curve.model, "all-linear")
+    return dict(r=rank, lora_alpha=2 * rank, target_modules=targets) | ({"fan_in_fan_out": True} if curve.model == "gpt2" else {})
 
 
 def adapter_folder(curve: Curve) -> str:

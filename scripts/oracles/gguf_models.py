@@ -15,6 +15,8 @@ EXPERTS = dict(num_local_experts=8, num_experts_per_tok=2)
 T5 = dict(vocab_size=96, d_model=256, d_kv=64, d_ff=512, num_layers=8, num_decoder_layers=8, num_heads=4, decoder_start_token_id=0, eos_token_id=2,
           pad_token_id=0)
 MINISTRAL3 = YARN | dict(original_max_position_embeddings=8, mscale=1.0, mscale_all_dim=1.0, beta_fast=32.0, beta_slow=1.0, llama_4_scaling_beta=0.1)
+GEMMA4 = GROUPED | dict(head_dim=32, global_head_dim=64, sliding_window=8, hidden_size_per_layer_input=0, final_logit_softcapping=20.0)
+KEYS_AS_VALUES = dict(num_attention_heads=4, num_key_value_heads=2, num_global_key_value_heads=1, attention_k_eq_v=True)
 GPT_OSS = GROUPED | dict(head_dim=64, intermediate_size=256, num_hidden_layers=4, num_local_experts=4, num_experts_per_tok=2, sliding_window=8,
                          rope_parameters=dict(rope_type="default", rope_theta=150000.0))
 
@@ -55,6 +57,11 @@ def configs() -> dict[str, hf.PretrainedConfig]:
         "gemma2_scaled": hf.Gemma2Config(**GROUPED, head_dim=32, query_pre_attn_scalar=24, sliding_window=8),
         "gemma3": hf.Gemma3TextConfig(**GROUPED, head_dim=32, query_pre_attn_scalar=32, sliding_window=8),
         "gemma3_scaled": hf.Gemma3TextConfig(**GROUPED, head_dim=32, query_pre_attn_scalar=20, sliding_window=8, final_logit_softcapping=20.0),
+        "gemma4": hf.Gemma4TextConfig(**GEMMA4 | KEYS_AS_VALUES),
+        "gemma4_sharing": hf.Gemma4TextConfig(**GEMMA4 | dict(hidden_size_per_layer_input=256, vocab_size_per_layer_input=96), num_kv_shared_layers=2,
+                                              use_double_wide_mlp=True,
+                                              layer_types=(["sliding_attention"] * 2 + ["full_attention"]) * 2 + ["sliding_attention", "full_attention"]),
+        "gemma4_moe": hf.Gemma4TextConfig(**GEMMA4 | KEYS_AS_VALUES, enable_moe_block=True, num_experts=4, top_k_experts=2, moe_intermediate_size=256),
         "phi": hf.PhiConfig(**SIZES | dict(intermediate_size=1024), partial_rotary_factor=0.5),
         "phi3": hf.Phi3Config(**GROUPED, sliding_window=None, original_max_position_embeddings=128),
         "phi3_short": hf.Phi3Config(**GROUPED | dict(max_position_embeddings=2048), original_max_position_embeddings=512, rope_parameters=longrope(512)),
@@ -128,4 +135,6 @@ def write_model(config: hf.PretrainedConfig, folder: pathlib.Path) -> None:
             if config.is_encoder_decoder and name.endswith("Attention.q.weight"):
                 spread /= config.d_kv**0.5  # scores are not scaled; large ones would magnify every rounding
             weight.copy_(around + torch.randn_like(weight) * spread)
+            if config.model_type == "gemma4_text" and name.endswith(("q_norm.weight", "k_norm.weight")):
+                weight.mul_(0.3)  # of scores that are not scaled
     model.save_pretrained(folder)

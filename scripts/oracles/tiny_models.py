@@ -537,6 +537,17 @@ MODELS = {
              layer_types=["conv", "full_attention", "conv"], pad_token_id=None),
         "lfm2",
     ),
+    "gemma4_moe": Spec(
+        "two of four experts next to the mlp, both with norms of their own, a router with a norm without a weight, a scale "
+        "and 1 / sqrt(6), a factor of each expert, heads whose keys give the values too (Gemma 4 26B-A4B)",
+        949,
+        dict(vocab_size=13, hidden_size=6, intermediate_size=5, num_hidden_layers=1, num_attention_heads=2,
+             num_key_value_heads=2, head_dim=4, global_head_dim=6, num_global_key_value_heads=1, attention_k_eq_v=True,
+             sliding_window=7, layer_types=["full_attention"], rope_parameters=GEMMA4_ROPE, hidden_size_per_layer_input=0,
+             enable_moe_block=True, num_experts=4, top_k_experts=2, moe_intermediate_size=3, final_logit_softcapping=2.5,
+             pad_token_id=None, tie_word_embeddings=True),
+        "gemma4_text",
+    ),
     "granite_hybrid": Spec(
         "granite's factors, with gate and up of the mlp in one tensor (Granite 4.0 without Mamba)",
         815,
@@ -562,7 +573,8 @@ def implementation_of(config) -> dict:
     """The plain forms of attention and of experts, as arguments of from_config and from_pretrained."""
     chosen = {"attn_implementation": attention_of(config)}
     # The others ask for rows of whole vectors, which tiny models do not have.
-    return chosen | ({"experts_implementation": "eager"} if hasattr(config, "num_experts_per_tok") else {})
+    has_experts = hasattr(config, "num_experts_per_tok") or getattr(config, "top_k_experts", None)
+    return chosen | ({"experts_implementation": "eager"} if has_experts else {})
 
 
 def is_centred_at_one(model_type: str, key: str) -> bool:
@@ -588,6 +600,10 @@ def build(name: str) -> PreTrainedModel:
                 weight.copy_(1.0 + noise)
             elif key.endswith("A_log"):  # states that decay within some twenty tokens
                 weight.copy_(-2.5 + 0.5 * noise)
+            elif "router.scale" in key or "per_expert_scale" in key:
+                weight.copy_(1.0 + 0.25 * noise)
+            elif "router.proj" in key:  # of a normed input over its root, whose scores otherwise nearly tie
+                weight.copy_(1.5 * noise)
             elif spec.model_type == "gemma4_text" and ("q_norm" in key or "k_norm" in key or "post_" in key):
                 # Its scores are not scaled: with more every query sees one key. And what branches add is normed.
                 weight.copy_(0.25 + 0.06 * noise)

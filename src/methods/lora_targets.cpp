@@ -51,6 +51,17 @@ std::set<TensorId> routing_logits(const Program& program) {
   return logits;
 }
 
+// The weights of linears that belong to no layer, whose products come before those of all layers;
+// the head comes after them.
+std::set<TensorId> linears_before_layers(const Program& program) {
+  std::set<TensorId> weights;
+  for (const Operation& operation : program.operations) {
+    if (operation.layer >= 0) break;
+    if (operation.attributes.is<Matmul>()) weights.insert(id_of(operation, Matmul::kB));
+  }
+  return weights;
+}
+
 // The names of the modules that may train whole, in order, each by its last part. Linears of layers
 // are excluded, and so are their biases, although these are vectors.
 std::vector<std::string> modules_that_save(const Program& forward) {
@@ -118,7 +129,10 @@ bool LoraTarget::selects_linear(const std::string& module) const {
 
 LoraTargets::LoraTargets(const Program& forward, const std::vector<std::string>& written,
                          std::string head)
-    : forward_(forward), head_(std::move(head)), routing_(routing_logits(forward)) {
+    : forward_(forward),
+      head_(std::move(head)),
+      routing_(routing_logits(forward)),
+      before_layers_(linears_before_layers(forward)) {
   for (const std::string& one : written) require_match(one, targets_.emplace_back(one));
 }
 
@@ -139,16 +153,18 @@ std::string LoraTargets::linear_of(const Operation& operation) const {
   if (matmul == nullptr || matmul->addend || routing_.contains(id_of(operation, Matmul::kC)))
     return {};
   if (is_head(operation)) return head_;
-  const Tensor& weight = forward_.tensor(id_of(operation, Matmul::kB));
-  if (weight.role != Role::weight || weight.layer < 0) return {};
-  return module_of_weight(weight);
+  const TensorId id = id_of(operation, Matmul::kB);
+  const Tensor& weight = forward_.tensor(id);
+  const bool is_linear = weight.layer >= 0 || before_layers_.contains(id);
+  return weight.role == Role::weight && is_linear ? module_of_weight(weight) : std::string{};
 }
 
 std::string LoraTargets::embedding_of(const Operation& operation) const {
   if (!operation.attributes.is<Embedding>()) return {};
   const Tensor& table = forward_.tensor(id_of(operation, Embedding::kTable));
   const bool is_of_model = table.role == Role::weight || table.role == Role::adapter;
-  return is_of_model ? module_of_weight(table) : std::string{};
+  const bool has_rows = table.shape.rank() > 1;  // a list of numbers by id is no table
+  return is_of_model && has_rows ? module_of_weight(table) : std::string{};
 }
 
 bool LoraTargets::selects(const LoraTarget& target, const std::string& linear) const {

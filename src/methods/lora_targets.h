@@ -51,6 +51,7 @@ class LoraTargets {
   const program::Program& forward_;
   const std::string head_;
   std::set<program::TensorId> routing_;
+  std::set<program::TensorId> before_layers_;
   std::vector<LoraTarget> targets_;
 };
 

@@ -209,10 +209,21 @@ enum class RouterScore : uint8_t {
 };
 
 // An mlp that all tokens go through, next to the experts that are chosen for each. With a gate, a
-// linear of one output, what it gives a token is multiplied by sigmoid(gate(x)).
+// linear of one output, what it gives a token is multiplied by sigmoid(gate(x)). It may have norms
+// of its own: of what it reads, and of what it gives.
 struct SharedExpert {
   GatedMlp mlp;
   std::optional<Linear> gate{};
+  std::optional<Norm> norm_before{};
+  std::optional<Norm> norm_after{};
+};
+
+// What a router reads instead of the block's input: scale * rms_norm(x), whose weight has the whole
+// name of a tensor in the layer ("router.scale").
+struct RouterInput {
+  std::string weight;
+  float epsilon = 0;
+  float scale = 1.0F;
 };
 
 // A mixture of experts: a router assigns each token to `chosen` of `experts` gated mlps, and adds
@@ -229,7 +240,7 @@ struct ExpertsBlock {
   int64_t inner = 0;  // columns of the outputs of gate and up
   ExpertFiles files = ExpertFiles::each;
   // Whether the linears have biases (experts, out): "MODULE.DOWN_bias". Biases and a clamped gate
-  // exist only where files hold experts together; otherwise the activation is silu(gate) * up.
+  // exist only where files hold experts together; otherwise it is activation(gate) * up.
   bool bias = false;
   ClampedGate clamped_gate{};
   RouterScore score = RouterScore::softmax;
@@ -241,6 +252,13 @@ struct ExpertsBlock {
   int64_t chosen_groups = 1;
   float scale = 1.0F;  // factor of the experts' weights
   std::optional<SharedExpert> shared{};
+  Activation activation = Activation::silu;  // of experts without a clamped gate; or gelu_tanh
+  std::optional<RouterInput> router_input{};
+  // Norms of what the chosen experts read, and of the sum of what they give.
+  std::optional<Norm> norm_before{};
+  std::optional<Norm> norm_after{};
+  // A tensor (experts) whose elements multiply the weights of their experts. Empty: there is none.
+  std::string expert_scales{};
 };
 
 // A gated delta net (Yang et al. 2024), which stands in the place of attention. Queries, keys and

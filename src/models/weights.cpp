@@ -95,17 +95,24 @@ class WeightList {
   }
 
   void operator()(const ExpertsBlock& experts) {
+    if (experts.router_input)
+      add(experts.router_input->weight, {experts.router.in}, Initializer::ones);
     const size_t router = weights_.size();
     (*this)(experts.router);
     weights_[router].is_router = true;
+    if (!experts.expert_scales.empty()) add(experts.expert_scales, {experts.experts}, 1.0F);
+    (*this)(experts.norm_before);
     if (!experts.correction.empty()) constant(experts.correction, {experts.experts}, 0.0F);
     of_experts(gate_up_name(experts), gate_up_shape(experts), kDrawn);
     if (experts.bias) of_experts(gate_up_bias_name(experts), gate_up_bias_shape(experts), 0.0F);
     of_experts(down_name(experts), down_shape(experts), kDrawn);
     if (experts.bias) of_experts(down_bias_name(experts), down_bias_shape(experts), 0.0F);
+    (*this)(experts.norm_after);
     if (!experts.shared) return;
+    (*this)(experts.shared->norm_before);
     (*this)(experts.shared->mlp);
     if (experts.shared->gate) (*this)(*experts.shared->gate);
+    (*this)(experts.shared->norm_after);
   }
 
   void operator()(const LayerInputBlock& block) {
@@ -116,6 +123,7 @@ class WeightList {
   void operator()(const LayerInputs& inputs, int64_t layers) {
     table(inputs.table, inputs.vocab_size, layers * inputs.width);
     (*this)(inputs.projection);
+    weights_.back().is_before_layers = true;
     (*this)(std::optional(inputs.norm));
   }
 

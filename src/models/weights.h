@@ -23,12 +23,15 @@ struct Weight {
   bool is_router = false;
   bool is_expert = false;   // of all experts, or of one expert as in files
   bool in_16_bits = false;  // a linear that stays in 16 bits where others are stored in 4 bits
+  bool is_before_layers = false;  // a linear that belongs to no layer, from which all layers read
   // A constant of the model in fp32, whatever the others are: it never trains.
   bool is_constant = false;
 
-  // Whether this is a linear of a layer, which can have an adapter. Embeddings, norms, biases, the
-  // head, routers and the matrices of experts are not.
-  bool is_linear() const { return layer >= 0 && shape.rank() == 2 && !is_router && !is_expert; }
+  // Whether this is a linear of a layer or before all layers, which can have an adapter.
+  // Embeddings, norms, biases, the head, routers and the matrices of experts are not.
+  bool is_linear() const {
+    return (layer >= 0 || is_before_layers) && shape.rank() == 2 && !is_router && !is_expert;
+  }
   // Whether it can be stored in 4 bits.
   bool is_quantised() const { return is_linear() && !in_16_bits; }
   // Whether it is the matrices of experts, one after the other, which can be stored in 4 bits too.

@@ -27,13 +27,16 @@ constexpr Size kSizes[]{{1, 3},    {3, 17},   {17, 65},  {65, 16}, {5, 129},
 
 std::string name_of(const Size& size) { return fmt::format("{} x {}", size.tokens, size.width); }
 
-// `transposed`: a table whose columns are looked up.
-void add_embeddings(CaseList& list, const Size& size, bool transposed) {
+// `transposed`: a table whose columns are looked up. `is_list`: its columns are one element.
+void add_embeddings(CaseList& list, const Size& size, bool transposed, bool is_list = false) {
   for (const int64_t vocab : {int64_t{1}, int64_t{5}, int64_t{131}}) {
-    const Shape table_shape = transposed ? Shape{size.width, vocab} : Shape{vocab, size.width};
+    Shape table_shape = transposed ? Shape{size.width, vocab} : Shape{vocab, size.width};
+    if (is_list) table_shape = {vocab};
     const Shape shape{size.tokens, size.width};
-    const std::string name =
-        fmt::format("{} of {}{}", name_of(size), vocab, transposed ? " transposed" : "");
+    const std::string name = fmt::format("{} of {}{}", name_of(size), vocab,
+                                         is_list      ? " in a list"
+                                         : transposed ? " transposed"
+                                                      : "");
     CaseBuilder forward = list.builder();
     const auto table = forward.weight(table_shape);
     const auto ids = forward.index({size.tokens}, integers(list.random, size.tokens, 0, vocab - 1));
@@ -284,6 +287,7 @@ void add_cases(CaseList& list) {
   for (const bool views : {false, true})
     add_gated(list, {17, 65}, 1.0, views, "", program::Multiply{}, program::MultiplyGrad{});
   add_gated(list, {5, 129}, 1.0, false, "", program::Multiply{}, program::MultiplyGrad{});
+  for (const int64_t tokens : {1, 33, 700}) add_embeddings(list, {tokens, 1}, true, true);
 }
 
 }  // namespace

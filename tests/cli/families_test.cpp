@@ -53,10 +53,11 @@ constexpr Family kFamilies[]{
                   "num_global_key_value_heads": 1, "attention_k_eq_v": true, "sliding_window": 20,
                   "layer_types": ["sliding_attention", "full_attention"],
                   "hidden_size_per_layer_input": 6, "final_logit_softcapping": 30.0,
-                  "tie_word_embeddings": true})",
-     "model.layers.1.layer_scalar",
-     "down_proj gate_proj k_proj o_proj per_layer_input_gate per_layer_projection q_proj up_proj "
-     "v_proj"},
+                  "enable_moe_block": true, "num_experts": 5, "top_k_experts": 2,
+                  "moe_intermediate_size": 16, "tie_word_embeddings": true})",
+     "model.layers.1.router.per_expert_scale",
+     "down_proj gate_proj k_proj o_proj per_layer_input_gate per_layer_model_projection "
+     "per_layer_projection q_proj up_proj v_proj"},
     {"olmo2", R"({"model_type": "olmo2"})", "model.layers.1.post_feedforward_layernorm.weight",
      kLlamaModules},
     {"stablelm",
@@ -175,8 +176,9 @@ TEST_P(Families, TrainSaveAdaptResumeAndGenerate) {
   const std::string file = "adapter/adapter_model.safetensors";
   EXPECT_EQ(adapted_modules(folder_ / "tuned" / file), GetParam().target_modules);
   // To PEFT all-linear means experts too, which Snug does not adapt: there names are written.
-  const bool has_experts =
-      std::string_view(GetParam().fields).find("experts_per_tok") != std::string::npos;
+  const std::string_view fields = GetParam().fields;
+  const bool has_experts = fields.find("experts_per_tok") != std::string_view::npos ||
+                           fields.find("top_k_experts") != std::string_view::npos;
   const json config = json::parse(contents_of(folder_ / "tuned/adapter/adapter_config.json"));
   EXPECT_EQ(config["target_modules"].is_string(), !has_experts) << config["target_modules"];
 

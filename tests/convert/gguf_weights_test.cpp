@@ -224,6 +224,7 @@ TEST(GgufWeights, OfNewerFamiliesComeBackWithTheirSettings) {
       {"cohere2", json::object()},
       {"ernie4_5", {{"use_bias", false}}},
       {"exaone4", without_window},
+      {"gemma4", json::object()},
       {"glm4", json::object()},
       {"glm4_moe", {{"n_group", 1}, {"topk_group", 1}}},
       {"granite", json::object()},
@@ -245,7 +246,9 @@ TEST(GgufWeights, OfNewerFamiliesComeBackWithTheirSettings) {
     const GgufWeights weights(write_gguf(folder_of(name), config, folder / (name + ".gguf")));
     expect_weights(weights, folder_of(name), 0.0F);
     // The share of a head that is rotated is kept as a number of elements.
-    expect_settings(weights, models::describe(config), {"partial_rotary_factor"});
+    std::set<std::string> lost{"partial_rotary_factor"};
+    if (name.starts_with("gemma4")) lost.insert("rope_parameters");
+    expect_settings(weights, models::describe(config), lost);
   }
 }
 
@@ -295,6 +298,46 @@ TEST(GgufWeights, OfGatedDeltaNetsComeBack) {
     for (size_t place = 0; place < heads.size(); ++place)
       EXPECT_FLOAT_EQ(rates[place], -std::exp(logarithms[heads[place]]));
   }
+}
+
+// The golden's only layer has no window, and llama.cpp has models with such layers alone.
+TEST(GgufWeights, OfExpertsNextToAnMlpComeBack) {
+  const TemporaryFolder folder;
+  json changed = base::read_json_file(folder_of("gemma4_moe") / "config.json");
+  const auto refusal = [&] { models::gguf_model(golden_config("gemma4_moe"), changed); };
+  EXPECT_TRUE(contains(user_error_of(refusal), "layer_types"));
+  changed["num_hidden_layers"] = 2;
+  changed["layer_types"] = {"sliding_attention", "full_attention"};
+  changed["per_layer_config"] = {{"1", changed["per_layer_config"]["0"]}};
+  const models::ModelConfig config = models::parse_config(changed.dump(), "config.json");
+  const fs::path counted = write_counted(config, folder / "counted");
+  const GgufWeights weights(write_gguf(counted, config, folder / "x.gguf"));
+  expect_weights(weights, counted, 0.0F);
+  expect_settings(weights, models::describe(config), {"rope_parameters"});
+  const GgufFile file(folder / "x.gguf");
+  for (const char* name : {"blk.1.ffn_down_exps.scale", "blk.1.ffn_gate_inp.scale"})
+    EXPECT_EQ(file.find(name)->shape.size(), 1U);
+  EXPECT_EQ(file.find("blk.0.ffn_gate_up_exps.weight")->shape, (std::vector<int64_t>{4, 6, 6}));
+}
+
+// Files of published folders hold keys of layers that read another's. llama.cpp's second table has
+// as many rows as the first.
+TEST(GgufWeights, OfLayersThatShareKeysComeBack) {
+  const TemporaryFolder folder;
+  json changed = base::read_json_file(folder_of("gemma4_sharing") / "config.json");
+  const auto refusal = [&] { models::gguf_model(golden_config("gemma4_sharing"), changed); };
+  EXPECT_TRUE(contains(user_error_of(refusal), "vocab_size_per_layer_input"));
+  changed["vocab_size_per_layer_input"] = changed["vocab_size"];
+  const models::ModelConfig config = models::parse_config(changed.dump(), "config.json");
+  const fs::path counted = write_counted(config, folder / "counted");
+  GgufFileChanges changes{GgufFile(write_gguf(counted, config, folder / "x.gguf"))};
+  changes.add("blk.3.attn_k.weight", 60);
+  const GgufWeights weights(changes.write(folder / "more.gguf"));
+  expect_weights(weights, counted, 0.0F);
+  expect_settings(weights, models::describe(config), {"rope_parameters"});
+  changes.add("blk.1.attn_other.weight", 60);
+  const fs::path other = changes.write(folder / "other.gguf");
+  EXPECT_TRUE(contains(user_error_of([&] { const GgufWeights none(other); }), "attn_other"));
 }
 
 std::string refusal_of(const std::string& name,

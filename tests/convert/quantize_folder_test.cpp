@@ -246,6 +246,10 @@ TEST(QuantizeFolder, NamesWhatStaysIn16BitsNextToTheHead) {
   const auto config = base::read_json_file(folder / "out/config.json");
   EXPECT_EQ(config["quantization_config"]["llm_int8_skip_modules"],
             (nlohmann::json{"lm_head", "per_layer_model_projection"}));
+  quantizer_of(golden("gemma4_moe") / "model").write(folder / "mixture");
+  EXPECT_EQ(base::read_json_file(
+                folder / "mixture/config.json")["quantization_config"]["llm_int8_skip_modules"],
+            (nlohmann::json{"lm_head", "router.proj"}));
 }
 
 TEST(QuantizeFolder, KeepsFp32WhenAsked) {

@@ -139,6 +139,26 @@ TEST(TokenizerIn, FindsTheRuleThatAnOldFileDoesNotName) {
             text::contents_of((named / "tokenizer.json").string()));
 }
 
+// Scores say nothing there, and a text does not begin with a space.
+TEST(TokenizerIn, TakesTheMergesThatAFileOfGemma4Lists) {
+  Metadata metadata;
+  metadata.set("tokenizer.ggml.model", std::string("gemma4"));
+  metadata.set("tokenizer.ggml.tokens",
+               Texts{"<pad>", "<eos>", "<bos>", "<unk>", "\u2581", "a", "b", "c", "ab", "bc"});
+  metadata.set("tokenizer.ggml.token_type", std::vector<int32_t>{3, 3, 3, 2, 1, 1, 1, 1, 1, 1});
+  metadata.set("tokenizer.ggml.scores", std::vector<float>(10, -1000.0F));
+  metadata.set("tokenizer.ggml.add_bos_token", true);
+  metadata.set("tokenizer.ggml.bos_token_id", uint32_t{2});
+  metadata.set("tokenizer.ggml.unknown_token_id", uint32_t{3});
+  const testing::TemporaryFolder made;
+  const auto refusal = [&] { write_tokenizer(metadata, made.path()); };
+  EXPECT_TRUE(testing::contains(testing::user_error_of(refusal), "lists its merges"));
+  metadata.set("tokenizer.ggml.merges", Texts{"b c", "a b"});
+  write_tokenizer(metadata, made.path());
+  const text::Tokenizer tokenizer = text::Tokenizer::from_folder(made.path());
+  EXPECT_EQ(tokenizer.encode("abc ab"), (std::vector<int32_t>{2, 5, 9, 4, 8}));
+}
+
 struct Damage {
   const char* key;
   formats::MetadataValue value;

@@ -181,6 +181,7 @@ const std::map<std::string, int64_t> kPublished{{"codellama-13b", 13016028160},
                                                 // Of Gemma4ForCausalLM and its unified form, with
                                                 // the factors of layers, which are buffers there.
                                                 {"gemma-4-12b", 11907350320},
+                                                {"gemma-4-26b-a4b", 25233141790},
                                                 {"gemma-4-31b", 30697345340},
                                                 {"gemma-4-e2b", 4628569379},
                                                 {"gemma-4-e4b", 7463013418}};

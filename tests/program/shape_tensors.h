@@ -70,6 +70,7 @@ tensor v32 (4, 4) f32
 tensor master (4, 4) f32
 tensor m16 (4, 4) bf16
 tensor v16 (4, 4) bf16
+tensor column32 (8, 1) f32
 )";
 
 }  // namespace snug::program

@@ -31,14 +31,15 @@ struct Choice {
 
 // Folders of tests/goldens, whose configurations are used.
 const std::vector<std::string> kFamilies{
-    "grouped_tied", "bloom",      "falcon",  "falcon_grouped", "falcon_rw",
-    "gemma",        "gemma2",     "gemma3",  "gpt2",           "gpt_neox",
-    "gpt_oss",      "mistral",    "mixtral", "olmo2",          "phi",
-    "phi3",         "qwen2",      "qwen3",   "qwen3_moe",      "stablelm",
-    "t5",           "t5_gated",   "mt5",     "codet5p",        "granite",
-    "smollm3",      "glm4",       "hunyuan", "cohere2",        "ministral3",
-    "qwen2_moe",    "glm4_moe",   "qwen3_5", "gemma4",         "gemma4_sharing",
-    "qwen3_5_moe",  "qwen3_next", "apertus", "lfm2",           "stablelm_12b"};
+    "grouped_tied", "bloom",       "falcon",     "falcon_grouped", "falcon_rw",
+    "gemma",        "gemma2",      "gemma3",     "gpt2",           "gpt_neox",
+    "gpt_oss",      "mistral",     "mixtral",    "olmo2",          "phi",
+    "phi3",         "qwen2",       "qwen3",      "qwen3_moe",      "stablelm",
+    "t5",           "t5_gated",    "mt5",        "codet5p",        "granite",
+    "smollm3",      "glm4",        "hunyuan",    "cohere2",        "ministral3",
+    "qwen2_moe",    "glm4_moe",    "qwen3_5",    "gemma4",         "gemma4_sharing",
+    "gemma4_moe",   "qwen3_5_moe", "qwen3_next", "apertus",        "lfm2",
+    "stablelm_12b"};
 
 bool has_encoder(const std::string& family) {
   return family == "t5" || family == "t5_gated" || family == "mt5" || family == "codet5p";
@@ -209,7 +210,7 @@ class Composition : public ::testing::TestWithParam<Case> {
       words.insert(words.end(), more.begin(), more.end());
     const bool has_targets =
         wanted.method.name != "full" && !wanted.method.name.starts_with("adapter");
-    if (has_experts(wanted.family) && has_targets) words.push_back("target_modules=q_proj,v_proj");
+    if (has_experts(wanted.family) && has_targets) words.push_back("target_modules=q_proj,o_proj");
     // Weights that the model is compared with are gone after the first step.
     const bool compares = wanted.objective.name == "dpo" || wanted.objective.name == "kto";
     if (wanted.method.name == "full" && compares) words.push_back("precompute_ref_log_probs=true");

@@ -29,7 +29,7 @@ using testing::TemporaryFolder;
 void write_model(const std::string& golden, const TemporaryFolder& folder) {
   auto config = base::read_json_file(golden_folder(golden) + "/model/config.json");
   const bool has_own_size = config.contains("moe_intermediate_size");
-  config[has_own_size ? "moe_intermediate_size" : "intermediate_size"] = 16;  // times 8 or 12
+  config[has_own_size ? "moe_intermediate_size" : "intermediate_size"] = 32;  // times 6, 8 or 12
   config["vocab_size"] = 23;
   folder.write("config.json", config.dump());
   const auto model = models::find_model(folder.path().string());
@@ -194,6 +194,7 @@ std::vector<Stored> stored_cases() {
                                          {"qwen3_moe", true},
                                          {"granitemoe", true},
                                          {"qwen3_5_moe", true},
+                                         {"gemma4_moe", true},
                                          {"gpt_oss", false}})
       cases.push_back({backend, golden, nested});
   return cases;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "base/error.h"
@@ -228,15 +229,26 @@ class FolderQuantizer::Impl {
   }
 
   // The linears that stay in 16 bits, where they are not those that transformers leaves by itself:
-  // the head alone. An empty list has the head quantised.
+  // the head alone. An empty list has the head quantised. transformers compares ends of names.
   std::optional<std::vector<std::string>> skipped_modules() const {
     const models::Stack stack = models::stack_of(config_);
     std::vector<std::string> modules;
-    if (stack.layer_inputs) modules.push_back(stack.layer_inputs->projection.module);
+    if (stack.layer_inputs)
+      modules.push_back(base::last_part(stack.layer_inputs->projection.module));
+    if (const std::string router = linear_router(stack); !router.empty()) modules.push_back(router);
     if (modules.empty() && !options_.head) return std::nullopt;
-    if (!options_.head) modules.insert(modules.begin(), stack.head);
-    for (std::string& module : modules) module = base::last_part(module);
+    if (!options_.head) modules.insert(modules.begin(), base::last_part(stack.head));
     return modules;
+  }
+
+  // The routers' module in a layer, if transformers has linears for them.
+  std::string linear_router(const models::Stack& stack) const {
+    if (!models::find_family(config_.model_type)->elsewhere.linear_routers) return {};
+    for (const models::Layer& layer : stack.layers)
+      for (const models::Branch& branch : layer.branches)
+        if (const auto* experts = std::get_if<models::ExpertsBlock>(&branch.block))
+          return experts->router.module;
+    return {};
   }
 
   std::string config_json() const {

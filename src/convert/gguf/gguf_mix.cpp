@@ -28,7 +28,8 @@ enum class TensorRole : uint8_t { embedding, head, values, fused, keys, output, 
 TensorRole role_of(const std::string& name) {
   const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
   if (name == "output.weight") return TensorRole::head;
-  if (name == "token_embd.weight") return TensorRole::embedding;
+  if (name == "token_embd.weight" || name == "per_layer_token_embd.weight")
+    return TensorRole::embedding;
   if (has("attn_qkv.weight")) return TensorRole::fused;
   if (has("attn_v.weight")) return TensorRole::values;
   if (has("attn_k.weight")) return TensorRole::keys;

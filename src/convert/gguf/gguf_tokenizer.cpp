@@ -26,6 +26,9 @@ constexpr auto kKindNames = std::to_array<std::pair<GgufTokenizerKind, std::stri
     {GgufTokenizerKind::unigram, "t5"},
 });
 
+// What llama.cpp calls a tokenizer of SentencePiece's kind whose merges are listed.
+constexpr const char* kListedMerges = "gemma4";
+
 constexpr auto kIdNames = std::to_array<const char*>(
     {"bos", "eos", "eot", "eom", "unknown", "seperator", "padding", "mask"});
 
@@ -154,13 +157,14 @@ GgufTokenizerKind read_kind(const TokenizerKeys& keys) {
   const std::string name = keys.text("model");
   for (const auto& [kind, known] : kKindNames)
     if (known == name) return kind;
+  if (name == kListedMerges) return GgufTokenizerKind::sentencepiece;
   if (name.empty() || name == "none" || name == "no_vocab")
     fail_tokenizer_key("model",
                        "the file has no tokenizer; take it from the folder of the original model");
   fail_tokenizer_key(
       "model",
-      fmt::format("tokenizers of the kind '{}' are not supported; known are gpt2, llama and "
-                  "t5. Take the tokenizer from the folder of the original model",
+      fmt::format("tokenizers of the kind '{}' are not supported; known are gpt2, llama, "
+                  "gemma4 and t5. Take the tokenizer from the folder of the original model",
                   name));
 }
 
@@ -233,6 +237,9 @@ GgufTokenizer read_tokenizer_keys(const Metadata& metadata) {
   tokenizer.pre = keys.text("pre");
   tokenizer.tokens = read_tokens(keys);
   tokenizer.merges = keys.texts("merges");
+  tokenizer.lists_merges = keys.text("model") == kListedMerges;
+  if (tokenizer.lists_merges && tokenizer.merges.empty())
+    fail_tokenizer_key("merges", "missing; a tokenizer of the kind 'gemma4' lists its merges");
   for (const char* name : kIdNames) {
     const std::string key = fmt::format("{}_token_id", name);
     const auto id = keys.integer(key);

@@ -29,6 +29,8 @@ struct GgufTokenizer {
   std::string pre{};  // byte_level_rules.h
   std::vector<GgufToken> tokens{};
   std::vector<std::string> merges{};  // of byte_level, "left right"
+  // Of sentencepiece: the file lists the merges too ("gemma4"), and scores mean nothing.
+  bool lists_merges = false;
 
   // bos, eos, eot, eom, unknown, seperator (spelled so), padding, mask: tokenizer.ggml.*_token_id.
   std::map<std::string, int32_t, std::less<>> ids{};

@@ -122,7 +122,7 @@ json byte_level_document(const GgufTokenizer& tokenizer, bool composes) {
 }
 
 json sentencepiece_document(const GgufTokenizer& tokenizer) {
-  const bool has_prefix = tokenizer.add_space_prefix.value_or(true);
+  const bool has_prefix = tokenizer.add_space_prefix.value_or(!tokenizer.lists_merges);
   json normalizers = json::array();
   if (has_prefix) normalizers.push_back({{"type", "Prepend"}, {"prepend", kSpaceMark}});
   normalizers.push_back(replace_text(" ", kSpaceMark));
@@ -133,6 +133,8 @@ json sentencepiece_document(const GgufTokenizer& tokenizer) {
   decoders.push_back({{"type", "Fuse"}});
   if (has_prefix)
     decoders.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+  json merges = tokenizer.lists_merges ? listed_merges(tokenizer)
+                                       : text::merges_of_pieces(tokenizer.tokens, true, kTokensKey);
   json unknown;
   if (const auto id = tokenizer.id("unknown"))
     unknown = tokenizer.tokens[static_cast<size_t>(*id)].text;
@@ -149,7 +151,7 @@ json sentencepiece_document(const GgufTokenizer& tokenizer) {
             {"byte_fallback", has_bytes},
             {"ignore_merges", false},
             {"vocab", token_ids(tokenizer)},
-            {"merges", text::merges_of_pieces(tokenizer.tokens, true, kTokensKey)}}}};
+            {"merges", std::move(merges)}}}};
 }
 
 json unigram_document(const GgufTokenizer& tokenizer) {

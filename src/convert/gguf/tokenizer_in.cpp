@@ -28,7 +28,7 @@ void complete_ids(GgufTokenizer& tokenizer) {
   const auto complete = [&](const char* name, int32_t id) {
     if (id < std::ssize(tokenizer.tokens)) tokenizer.ids.emplace(name, id);
   };
-  if (tokenizer.kind == GgufTokenizerKind::sentencepiece) {
+  if (tokenizer.kind == GgufTokenizerKind::sentencepiece && !tokenizer.lists_merges) {
     complete("unknown", 0);
     complete("bos", 1);
     complete("eos", 2);

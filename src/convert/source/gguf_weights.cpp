@@ -126,6 +126,7 @@ GgufWeights::GgufWeights(const std::filesystem::path& path) : file_(path) {
   const models::GgufModel model = model_of(path, config_, config_json_);
   for (const models::GgufTensor& expected : model.tensors) match(expected);
   for (const models::GgufNumbers& expected : model.numbers) match(expected);
+  known_.insert(model.ignored.begin(), model.ignored.end());
   refuse_unknown();
   list_tensors();
 }

@@ -33,6 +33,9 @@ struct Elsewhere {
   // these in 16 bits where bitsandbytes would quantise linears, so it neither reads nor writes
   // folders that hold them in 4 bits.
   bool own_linear_class = false;
+  // Whether transformers has linears for routers, which bitsandbytes quantises unless a folder's
+  // config says otherwise.
+  bool linear_routers = false;
   // Whether PEFT on transformers 5 takes all-linear, and the names of plain mlps, for those of
   // experts (0.21.2: peft/utils/transformers_weight_conversion.py).
   bool peft_targets_experts = false;

@@ -2,7 +2,8 @@
 // 3's layers with norms that multiply by w alone, with scores that are not scaled, and with a
 // constant factor of what leaves a layer. Layers without a window have wider heads, fewer of them
 // for keys, and in the larger models no projection of values. In the smaller models the last layers
-// read keys and values of an earlier one, and every layer has an input from a second embedding.
+// read keys and values of an earlier one, and every layer has an input from a second embedding. In
+// the mixture every layer has experts next to its mlp, each of both with norms of its own.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -74,13 +75,48 @@ GatedMlp mlp_of(const ModelConfig& config, int64_t layer) {
   return mlp;
 }
 
+// Experts and the mlp read the residual stream, and their sum is normed once more. The router's own
+// norm has no weight, but its output is multiplied by one, and by 1 / sqrt(hidden).
+ExpertsBlock experts_of(const ModelConfig& config, int64_t layer) {
+  const int64_t hidden = config.hidden_size;
+  return {
+      .router = {"router.proj", config.num_experts, hidden},
+      .experts = config.num_experts,
+      .chosen = config.chosen_experts,
+      .normalize = true,
+      .module = "experts",
+      .gate = "gate_up_proj",
+      .up = "",
+      .down = "down_proj",
+      .inner = config.expert_size,
+      .files = ExpertFiles::stacked,
+      .shared = SharedExpert{.mlp = mlp_of(config, layer),
+                             .norm_before = rms_norm(config, "pre_feedforward_layernorm"),
+                             .norm_after = rms_norm(config, "post_feedforward_layernorm_1")},
+      .activation = Activation::gelu_tanh,
+      .router_input =
+          RouterInput{.weight = "router.scale",
+                      .epsilon = config.norm_epsilon,
+                      .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(hidden)))},
+      .norm_before = rms_norm(config, "pre_feedforward_layernorm_2"),
+      .norm_after = rms_norm(config, "post_feedforward_layernorm_2"),
+      .expert_scales = "router.per_expert_scale"};
+}
+
+Branch feedforward_of(const ModelConfig& config, int64_t layer) {
+  const Norm after = rms_norm(config, "post_feedforward_layernorm");
+  if (config.num_experts > 0)
+    return {.norm_before = {}, .block = experts_of(config, layer), .norm_after = after};
+  return {.norm_before = rms_norm(config, "pre_feedforward_layernorm"),
+          .block = mlp_of(config, layer),
+          .norm_after = after};
+}
+
 Layer layer_of(const ModelConfig& config, int64_t index) {
   Layer layer{.branches = {{.norm_before = rms_norm(config, "input_layernorm"),
                             .block = attention_of(config, index),
                             .norm_after = rms_norm(config, "post_attention_layernorm")},
-                           {.norm_before = rms_norm(config, "pre_feedforward_layernorm"),
-                            .block = mlp_of(config, index),
-                            .norm_after = rms_norm(config, "post_feedforward_layernorm")}},
+                           feedforward_of(config, index)},
               .factor = "layer_scalar"};
   const int64_t width = config.layer_input_size;
   const int64_t hidden = config.hidden_size;
@@ -222,11 +258,18 @@ void parse_layer_inputs(const JsonObject& json, int64_t absent, ModelConfig& con
                           config.vocab_size));
 }
 
+// transformers has no loss that balances the experts of this family.
+void parse_experts(const JsonObject& json, ModelConfig& config) {
+  if (!json.boolean_or("enable_moe_block", false)) return;
+  config.num_experts = positive(json, "num_experts", kMaxExperts);
+  config.chosen_experts = positive(json, "top_k_experts", kMaxExperts);
+  config.expert_size = positive(json, "moe_intermediate_size", kMaxIntermediate);
+  if (config.chosen_experts > config.num_experts)
+    json.fail("top_k_experts", fmt::format("is {}; the model has {} experts", config.chosen_experts,
+                                           config.num_experts));
+}
+
 void refuse_others(const JsonObject& json) {
-  if (json.boolean_or("enable_moe_block", false))
-    json.fail("enable_moe_block",
-              "is true; experts next to an mlp, as Gemma 4 26B-A4B has them, "
-              "are not built");
   constexpr const char* kKey = "use_bidirectional_attention";
   // "vision" lets the tokens of one image see each other, and no text.
   if (json.has(kKey) && json.text(kKey) != "vision")
@@ -249,7 +292,8 @@ ModelConfig parse_text(const JsonObject& json, const Absent& absent) {
                                           .max_position = absent.max_position,
                                           .tied_embeddings = true,
                                           .activation_key = "hidden_activation",
-                                          .activations = {"gelu_pytorch_tanh"}});
+                                          .activations = {"gelu_pytorch_tanh"},
+                                          .has_experts = true});
   const RopeConfig full{
       .theta = kFullTheta, .scaling = RopeScaling::proportional, .rotated_part = kRotatedPart};
   auto [of_full, of_window] = parse_typed_ropes(json, {full, {.theta = kWindowTheta}});
@@ -266,6 +310,7 @@ ModelConfig parse_text(const JsonObject& json, const Absent& absent) {
   parse_full_heads(json, config);
   parse_sharing(json, config);
   parse_layer_inputs(json, absent.layer_input_size, config);
+  parse_experts(json, config);
   return config;
 }
 
@@ -274,6 +319,8 @@ ModelConfig parse(const JsonObject& json) {
 }
 
 ModelConfig parse_unified(const JsonObject& json) {
+  if (json.boolean_or("enable_moe_block", false))
+    json.fail("enable_moe_block", "is true; models of this family have no experts");
   return parse_text(json, {.max_position = 262144, .window = 1024});
 }
 
@@ -282,6 +329,8 @@ void describe(const ModelConfig& config, nlohmann::json& json) {
   json["hidden_act"] = json["hidden_activation"] = "gelu_pytorch_tanh";
   json["final_logit_softcapping"] = softcap_or_null(config.logit_softcap);
   describe_window(config, json);
+  // A window that no layer has is not kept: transformers wants a number, and has one of its own.
+  if (json["sliding_window"].is_null()) json.erase("sliding_window");
   describe_layer_types(config, json);
   describe_typed_ropes({config.rope, *config.local_rope}, json);
   json["global_head_dim"] = config.full_head_dim;
@@ -292,6 +341,11 @@ void describe(const ModelConfig& config, nlohmann::json& json) {
   json["use_double_wide_mlp"] = config.wide_sharing_mlps;
   json["hidden_size_per_layer_input"] = config.layer_input_size;
   if (config.layer_input_size > 0) json["vocab_size_per_layer_input"] = config.layer_input_vocab;
+  json["enable_moe_block"] = config.num_experts > 0;
+  if (config.num_experts == 0) return;
+  json["num_experts"] = config.num_experts;
+  json["top_k_experts"] = config.chosen_experts;
+  json["moe_intermediate_size"] = config.expert_size;
 }
 
 void published(ModelConfig& config, int64_t window, int64_t pattern) {
@@ -312,6 +366,12 @@ void large(ModelConfig& config, int64_t full_kv_heads) {
 }
 void dense_12b(ModelConfig& config) { large(config, 1); }
 void dense_31b(ModelConfig& config) { large(config, 4); }
+void mixture_26b(ModelConfig& config) {
+  large(config, 2);
+  config.num_experts = 128;
+  config.chosen_experts = 8;
+  config.expert_size = 704;
+}
 
 void small(ModelConfig& config, int64_t pattern, int64_t sharing_layers) {
   published(config, 512, pattern);
@@ -333,6 +393,8 @@ constexpr std::array kPresets{
            effective_2b},
     Preset{"gemma-4-e4b", 2560, 42, 8, 2, 256, 10240, 262144, 131072, 1e-6F, kFullTheta, true,
            effective_4b},
+    Preset{"gemma-4-26b-a4b", 2816, 30, 16, 8, 256, 2112, 262144, 262144, 1e-6F, kFullTheta, true,
+           mixture_26b},
 };
 constexpr std::array kUnifiedPresets{
     Preset{"gemma-4-12b", 3840, 48, 16, 8, 256, 15360, 262144, 262144, 1e-6F, kFullTheta, true,
@@ -341,8 +403,15 @@ constexpr std::array kUnifiedPresets{
 
 }  // namespace
 
-const Family kGemma4{"gemma4_text", "Gemma4ForCausalLM",       stack, parse, describe,
-                     kPresets,      "Gemma 4 E2B, E4B and 31B"};
+const Family kGemma4{"gemma4_text",
+                     "Gemma4ForCausalLM",
+                     stack,
+                     parse,
+                     describe,
+                     kPresets,
+                     "Gemma 4 E2B, E4B and 31B",
+                     FamilyForm::decoder,
+                     {.linear_routers = true}};
 const Family kGemma4Unified{"gemma4_unified_text",
                             "Gemma4UnifiedForCausalLM",
                             stack,

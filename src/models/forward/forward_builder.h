@@ -144,6 +144,9 @@ class ForwardBuilder {
   // expert.
   TensorId experts(TensorId x, const ExpertsBlock& by);
   TensorId shared_expert(TensorId x, const SharedExpert& by);
+  TensorId router_input(TensorId x, const RouterInput& by);
+  // weights and ids (tokens, k): the weights times the elements of a tensor (experts) by id.
+  TensorId with_expert_scales(TensorId weights, TensorId ids, const std::string& scales);
   // Emits `router_loss` (1) for all layers with experts, if the options ask for it and there are
   // such layers.
   void balance_experts();

@@ -6,6 +6,8 @@
 // A shared expert is one more mlp, whose output is added to that of the experts. Its gate is the
 // router of a mixture of one expert, whose weight is a sigmoid: every token's rows go to it in
 // their own order, and they are scaled before the last product here too.
+//
+// Router, chosen experts and shared expert may each norm the block's input in a way of their own.
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,11 +18,15 @@
 #include "program/ir/tensor_names.h"
 #include "program/kinds/elementwise/clamped_swiglu.h"
 #include "program/kinds/elementwise/elementwise.h"
+#include "program/kinds/elementwise/gelu_mul.h"
 #include "program/kinds/elementwise/silu_mul.h"
 #include "program/kinds/expert/balance_loss.h"
 #include "program/kinds/expert/expert_bias.h"
 #include "program/kinds/expert/expert_rows.h"
 #include "program/kinds/expert/route.h"
+#include "program/kinds/norm/rms_norm.h"
+#include "program/kinds/product/column_scale.h"
+#include "program/kinds/product/embedding.h"
 #include "program/kinds/product/grouped_matmul.h"
 
 namespace snug::models {
@@ -28,6 +34,34 @@ namespace snug::models {
 using program::DType;
 using program::Shape;
 using program::TensorId;
+
+TensorId ForwardBuilder::router_input(TensorId x, const RouterInput& by) {
+  const TensorId normed = activation("router_norm", columns(x));
+  builder_.emit(program::RmsNorm{by.epsilon}, {x, weight(by.weight)}, {normed});
+  const TensorId scaled = activation("router_input", columns(x));
+  builder_.emit(program::Scale{.factor = by.scale}, {normed}, {scaled});
+  return scaled;
+}
+
+// Each weight times the element of its expert: the elements by id are a list, which multiplies the
+// weights as columns of one row.
+TensorId ForwardBuilder::with_expert_scales(TensorId weights, TensorId ids,
+                                            const std::string& scales) {
+  const int64_t count = tokens() * columns(weights);
+  const Shape row{1, count};
+  const auto make = [&](const char* name, const Shape& shape) {
+    return builder_.activation(local_name(name), shape, builder_.program().tensor(weights).dtype);
+  };
+  const TensorId chosen = make("expert_scales", {count, 1});
+  builder_.emit(program::Embedding{.transposed = true},
+                {weight(scales), reshaped(ids, "expert_ids.list", {count})}, {chosen});
+  const TensorId scaled = make("expert_weights_scaled", row);
+  builder_.emit(program::ScaleColumns{},
+                {reshaped(weights, "expert_weights.row", row),
+                 reshaped(chosen, "expert_scales.list", {count})},
+                {scaled});
+  return reshaped(scaled, "expert_weights_scaled.chosen", {tokens(), columns(weights)});
+}
 
 TensorId ForwardBuilder::experts(TensorId x, const ExpertsBlock& by) {
   const int64_t rows = tokens() * by.chosen;
@@ -39,11 +73,12 @@ TensorId ForwardBuilder::experts(TensorId x, const ExpertsBlock& by) {
     return make(name, {rows, width}, options_.compute);
   };
   const Shape chosen{tokens(), by.chosen};
-  const TensorId weights = make("expert_weights", chosen, DType::f32);
+  TensorId weights = make("expert_weights", chosen, DType::f32);
   const TensorId ids = make("expert_ids", chosen, DType::i32);
   const TensorId places = make("expert_places", chosen, DType::i32);
   const TensorId bounds = make("expert_bounds", {by.experts, 2}, DType::i32);
-  std::vector<TensorId> reads{linear(x, by.router, "router")};
+  const TensorId routed_by = by.router_input ? router_input(x, *by.router_input) : x;
+  std::vector<TensorId> reads{linear(routed_by, by.router, "router")};
   std::vector<TensorId> writes{weights, ids, places, bounds};
   const bool balances = options_.router_loss > 0;
   if (balances) {
@@ -66,8 +101,10 @@ TensorId ForwardBuilder::experts(TensorId x, const ExpertsBlock& by) {
                                .chosen_groups = by.chosen_groups,
                                .scale = by.scale},
                 std::move(reads), std::move(writes));
+  if (!by.expert_scales.empty()) weights = with_expert_scales(weights, ids, by.expert_scales);
   const TensorId permuted = make_rows("expert_rows", hidden);
-  builder_.emit(program::Permute{}, {x, places}, {permuted});
+  builder_.emit(program::Permute{}, {norm_if(by.norm_before, x, "experts_norm"), places},
+                {permuted});
   const bool together = by.files == ExpertFiles::together;
   // x (rows, in) -> (rows, width): multiplies each row by the matrix of its expert.
   const auto product = [&](const std::string& of_module, TensorId of_rows, const char* name,
@@ -97,7 +134,12 @@ TensorId ForwardBuilder::experts(TensorId x, const ExpertsBlock& by) {
     };
     const TensorId gate = half("gate", 0);
     const TensorId up = half("up", by.inner);
-    builder_.emit(program::SiluMul{}, {gate, up}, {gated});
+    SNUG_CHECK(by.activation == Activation::silu || by.activation == Activation::gelu_tanh,
+               "experts of {} have another activation than silu and gelu's tanh form", by.module);
+    if (by.activation == Activation::silu)
+      builder_.emit(program::SiluMul{}, {gate, up}, {gated});
+    else
+      builder_.emit(program::GeluMul{.tanh = true}, {gate, up}, {gated});
   }
   const TensorId weighted = make_rows("gated_weighted", by.inner);
   builder_.emit(program::ScaleRows{}, {gated, weights, places}, {weighted});
@@ -108,8 +150,9 @@ TensorId ForwardBuilder::experts(TensorId x, const ExpertsBlock& by) {
                   {outputs, weight(down_bias_name(by)), bounds, weights, places}, {sum});
     outputs = sum;
   }
-  const TensorId routed = activation(by.shared ? "routed_output" : "mlp_output", hidden);
-  builder_.emit(program::Combine{}, {outputs, places}, {routed});
+  const TensorId combined = activation(by.shared ? "routed_output" : "mlp_output", hidden);
+  builder_.emit(program::Combine{}, {outputs, places}, {combined});
+  const TensorId routed = norm_if(by.norm_after, combined, "experts_output_norm");
   if (!by.shared) return routed;
   const TensorId shared = shared_expert(x, *by.shared);
   const TensorId y = activation("mlp_output", hidden);
@@ -118,7 +161,7 @@ TensorId ForwardBuilder::experts(TensorId x, const ExpertsBlock& by) {
 }
 
 TensorId ForwardBuilder::shared_expert(TensorId x, const SharedExpert& by) {
-  TensorId hidden = gated_hidden(x, by.mlp, "shared_");
+  TensorId hidden = gated_hidden(norm_if(by.norm_before, x, "shared_norm"), by.mlp, "shared_");
   if (by.gate) {
     const auto make = [&](const char* name, const Shape& shape, DType type) {
       return builder_.activation(local_name(name), shape, type);
@@ -134,7 +177,7 @@ TensorId ForwardBuilder::shared_expert(TensorId x, const SharedExpert& by) {
     builder_.emit(program::ScaleRows{}, {hidden, weights, places}, {weighted});
     hidden = weighted;
   }
-  return linear(hidden, by.mlp.down, "shared_output");
+  return norm_if(by.norm_after, linear(hidden, by.mlp.down, "shared_output"), "shared_output_norm");
 }
 
 void ForwardBuilder::balance_experts() {

@@ -61,6 +61,36 @@ void set_shape(const GgufKeys& keys, const ModelConfig& config, const nlohmann::
   keys.count("attention.value_length", config.head_dim);
 }
 
+// Sizes that differ between layers with a window and those without, and between layers that have
+// keys of their own and those that read another's.
+void set_unlike_layers(const GgufKeys& keys, const ModelConfig& config) {
+  if (config.full_head_dim == 0) return;
+  keys.count("attention.key_length", config.full_head_dim);
+  keys.count("attention.value_length", config.full_head_dim);
+  keys.count("attention.key_length_swa", config.head_dim);
+  keys.count("attention.value_length_swa", config.head_dim);
+  keys.count("rope.dimension_count", config.full_head_dim);
+  keys.count("rope.dimension_count_swa", config.head_dim);
+  keys.count("attention.shared_kv_layers", config.sharing_layers);
+  keys.count("embedding_length_per_layer_input", config.layer_input_size);
+  const auto by_layer = [&](std::string_view key, const auto& value) {
+    std::vector<int32_t> values;
+    values.reserve(static_cast<size_t>(config.num_layers));
+    for (int64_t layer = 0; layer < config.num_layers; ++layer)
+      values.push_back(static_cast<int32_t>(value(layer)));
+    keys.set(key, std::move(values));
+  };
+  if (config.keys_as_values)
+    by_layer("attention.head_count_kv", [&](int64_t layer) {
+      return config.window_of(layer) > 0 ? config.num_kv_heads : config.full_kv_heads;
+    });
+  if (config.wide_sharing_mlps)
+    by_layer("feed_forward_length", [&](int64_t layer) {
+      const bool is_wide = layer >= config.num_layers - config.sharing_layers;
+      return config.intermediate_size * (is_wide ? 2 : 1);
+    });
+}
+
 void set_norms(const GgufKeys& keys, const Stack& stack) {
   const bool is_layer_norm = stack.final_norm.form == NormForm::layer;
   if (is_layer_norm || stack.encoder)
@@ -251,6 +281,19 @@ std::vector<std::string> differences(const GgufFamily& family, const ModelConfig
   return list;
 }
 
+// What layers that read the keys of an earlier one have in published folders, and so in files that
+// others made of these.
+std::vector<std::string> ignored_tensors(const Stack& stack) {
+  std::vector<std::string> names;
+  for (int64_t layer = 0; layer < stack.layer_count(); ++layer)
+    for (const Branch& branch : stack.layer(layer).branches)
+      if (const auto* attention = std::get_if<AttentionBlock>(&branch.block);
+          attention != nullptr && attention->keys_of_layer)
+        for (const char* part : {"attn_k", "attn_v", "attn_k_norm"})
+          names.push_back(fmt::format("blk.{}.{}.weight", layer, part));
+  return names;
+}
+
 }  // namespace
 
 GgufModel gguf_model(const ModelConfig& config, const nlohmann::json& config_json) {
@@ -264,11 +307,13 @@ GgufModel gguf_model(const ModelConfig& config, const nlohmann::json& config_jso
   set_norms(keys, stack);
   set_rotary(keys, config);
   set_windows(keys, family, config);
+  set_unlike_layers(keys, config);
   set_experts(keys, family, config);
   set_states(keys, family, config, config_json);
   set_others(keys, family, config);
   model.tensors = gguf_tensors(family, config, stack);
   model.numbers = activation_numbers(stack);
+  model.ignored = ignored_tensors(stack);
   model.differences = differences(family, config, stack);
   return model;
 }

@@ -42,6 +42,8 @@ struct GgufModel {
   formats::Metadata hyper_parameters;  // "llama.block_count", ...
   std::vector<GgufTensor> tensors;     // in the order of the model
   std::vector<GgufNumbers> numbers;
+  // Tensors that files of others may hold although the model does not read them.
+  std::vector<std::string> ignored;
   // What llama.cpp computes in another way than the model was trained, each a sentence.
   std::vector<std::string> differences;
 };

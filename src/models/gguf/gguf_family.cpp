@@ -61,6 +61,16 @@ constexpr GgufFamily smollm3() {
   return family;
 }
 
+constexpr GgufFamily gemma4(std::string_view model_type) {
+  return {.model_type = model_type,
+          .architecture = "gemma4",
+          .own_head_dim = true,
+          .factors_of_full_layers = true,
+          .window_period = 6,
+          .lists_windows = true,
+          .mlp_next_to_experts = true};
+}
+
 constexpr std::array kGgufFamilies{
     llama_like("llama"),
     llama_like("mistral"),
@@ -81,6 +91,8 @@ constexpr std::array kGgufFamilies{
                .architecture = "gemma3",
                .own_head_dim = true,
                .window_period = 6},
+    gemma4("gemma4_text"),
+    gemma4("gemma4_unified_text"),
     GgufFamily{.model_type = "phi",
                .architecture = "phi2",
                .head = GgufHead::own,
@@ -199,6 +211,10 @@ constexpr int64_t kLayersOfExaone32b = 64;
       key, fmt::format(fmt::runtime(what), fmt::arg("arch", family.architecture)));
 }
 
+bool has_windows(const ModelConfig& config) {
+  return std::ranges::any_of(config.windows, [](int64_t window) { return window > 0; });
+}
+
 void check_attention(const GgufFamily& family, const ModelConfig& config) {
   if (!family.own_head_dim && config.head_dim * config.num_heads != config.hidden_size)
     refuse_setting(family, "head_dim",
@@ -208,14 +224,17 @@ void check_attention(const GgufFamily& family, const ModelConfig& config) {
   if (config.rope.scaling == RopeScaling::llama3 && !family.rotary_factors)
     refuse_setting(family, "rope_scaling",
                    "is llama3, which llama.cpp has for llama and not for {arch}");
+  if (family.factors_of_full_layers && !has_windows(config))
+    refuse_setting(family, "layer_types",
+                   "has no layer with a window, and llama.cpp's {arch} has some");
+  if (family.factors_of_full_layers && config.local_rope &&
+      config.local_rope->scaling != RopeScaling::none)
+    refuse_setting(family, "rope_parameters.sliding_attention",
+                   "is not default, as it is in llama.cpp's {arch}");
   if (config.relative_distance != 0 && config.relative_distance != kRelativeDistance)
     refuse_setting(family, "relative_attention_max_distance",
                    fmt::format("is {}; llama.cpp's {{arch}} has {}", config.relative_distance,
                                kRelativeDistance));
-}
-
-bool has_windows(const ModelConfig& config) {
-  return std::ranges::any_of(config.windows, [](int64_t window) { return window > 0; });
 }
 
 void check_layers(const GgufFamily& family, const ModelConfig& config) {
@@ -314,6 +333,10 @@ void check_runs_in_llama_cpp(const GgufFamily& family, const ModelConfig& config
   if (family.architecture == "falcon" && !config.parallel_residual)
     refuse_setting(family, "parallel_attn",
                    "is false; the blocks of llama.cpp's {arch} stand side by side");
+  if (config.layer_input_size > 0 && config.layer_input_vocab != config.vocab_size)
+    refuse_setting(family, "vocab_size_per_layer_input",
+                   fmt::format("is {}, not vocab_size, {}, as in llama.cpp's {{arch}}",
+                               config.layer_input_vocab, config.vocab_size));
   if (config.state_key_dim != config.state_value_dim)
     refuse_setting(family, "linear_key_head_dim",
                    "is not linear_value_head_dim; states of llama.cpp's {arch} are square");
@@ -332,7 +355,7 @@ double gguf_score_scale(const GgufFamily& family, const ModelConfig& config) {
   // Gemma 2 and 3 of 27B, which llama.cpp knows by their layers.
   const bool is_27b = (family.architecture == "gemma2" && config.num_layers == 46) ||
                       (family.architecture == "gemma3" && config.num_layers == 62);
-  if (family.architecture == "t5") return 1.0;
+  if (family.architecture == "t5" || family.architecture == "gemma4") return 1.0;
   if (family.architecture.starts_with("granite") && config.attention_scale != 0)
     return config.attention_scale;
   const int64_t width = is_27b ? config.hidden_size / config.num_heads : config.head_dim;

@@ -30,6 +30,9 @@ struct GgufFamily {
   bool mlp_bias = false;                         // projections of a gated mlp may have biases
   bool needs_biases = false;    // biases are read where the model has none: zeros are written
   bool rotary_factors = false;  // a tensor divides the rotary frequencies (llama3)
+  // Such a tensor divides those of layers without a window: pairs that do not rotate by so much
+  // that they stay where they are (proportional).
+  bool factors_of_full_layers = false;
   // Of `period` layers all but the last have the window, unless the file has a list of them; 0: all
   // layers see everything.
   int64_t window_period = 0;
@@ -43,6 +46,8 @@ struct GgufFamily {
   // The file says how many layers, from the first on, have no experts, how experts are weighed, and
   // what factor their weights have.
   bool says_experts = false;
+  // A shared expert has the names of an mlp, and gate and up of the chosen experts are one tensor.
+  bool mlp_next_to_experts = false;
   // Names of the norms before the blocks, where these do not share one.
   std::string_view attention_norm = "attn_norm";
   std::string_view mlp_norm = "ffn_norm";

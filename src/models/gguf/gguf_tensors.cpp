@@ -46,8 +46,12 @@ bool stays_fp32(const std::string& name, size_t axes) {
   const auto contains = [&](std::string_view part) { return name.find(part) != std::string::npos; };
   return axes < 2 || !name.ends_with(".weight") || contains("_norm.weight") ||
          contains("ffn_gate_inp.") || contains("conv1d.") || contains("shortconv.conv.") ||
-         contains("attn_rel_b.") || name == "position_embd.weight";
+         contains("attn_rel_b.") || contains("per_layer_model_proj.") ||
+         name == "position_embd.weight";
 }
+
+// The divisor that llama.cpp's converter writes for a frequency that is zero.
+constexpr float kNoRotation = 1e30F;
 
 class GgufTensorList {
  public:
@@ -56,8 +60,10 @@ class GgufTensorList {
 
   std::vector<GgufTensor> list() {
     rotary_factors();
-    table("token_embd", stack_.embedding, stack_.vocab_size);
-    if (!stack_.positions.empty()) table("position_embd", stack_.positions, stack_.position_rows);
+    table("token_embd", stack_.embedding, {stack_.vocab_size, stack_.hidden_size});
+    if (!stack_.positions.empty())
+      table("position_embd", stack_.positions, {stack_.position_rows, stack_.hidden_size});
+    if (stack_.layer_inputs) layer_inputs(*stack_.layer_inputs);
     norm("token_embd_norm", stack_.embedding_norm);
     layers();
     if (stack_.encoder) norm("enc.output_norm", stack_.encoder->final_norm);
@@ -78,10 +84,16 @@ class GgufTensorList {
     return tensor;
   }
 
-  void table(const std::string& name, const std::string& module, int64_t rows) {
-    const int64_t columns = stack_.hidden_size;
-    add(weight_name(name), {rows, columns}).parts = {
-        {weight_name(module), 0, {rows, columns}, {columns, 1}}};
+  void table(const std::string& name, const std::string& module,
+             const std::vector<int64_t>& shape) {
+    add(weight_name(name), shape).parts = {{weight_name(module), 0, shape, {shape[1], 1}}};
+  }
+
+  void layer_inputs(const LayerInputs& inputs) {
+    table("per_layer_token_embd", inputs.table,
+          {inputs.vocab_size, stack_.layer_count() * inputs.width});
+    linear("per_layer_model_proj", inputs.projection);
+    norm("per_layer_proj_norm", inputs.norm);
   }
 
   void vector(const std::string& name, const std::string& source, int64_t width) {
@@ -147,8 +159,9 @@ class GgufTensorList {
       return in_turns ? halves_in_turns(heads, block.head_dim) : unchanged(part.out);
     };
     linear(cross + "attn_q", all.parts[0], rows_of(all.parts[0], block.heads));
+    if (block.keys_of_layer) return;
     linear(cross + "attn_k", all.parts[1], rows_of(all.parts[1], block.kv_heads));
-    linear(cross + "attn_v", all.parts[2]);
+    if (!block.keys_as_values) linear(cross + "attn_v", all.parts[2]);
   }
 
   // llama.cpp scales scores by its own rule. What is left of the model's scale goes into the
@@ -198,6 +211,14 @@ class GgufTensorList {
   }
   void mlp(const ExpertsBlock& experts) {
     linear("ffn_gate_inp", experts.router);
+    if (experts.router_input)
+      vector(gguf_prefix_ + "ffn_gate_inp.scale", hf_prefix_ + experts.router_input->weight,
+             experts.router.in);
+    if (!experts.expert_scales.empty())
+      vector(gguf_prefix_ + "ffn_down_exps.scale", hf_prefix_ + experts.expert_scales,
+             experts.experts);
+    norm("pre_ffw_norm_2", experts.norm_before);
+    norm("post_ffw_norm_2", experts.norm_after);
     if (!experts.correction.empty())
       vector(gguf_prefix_ + "exp_probs_b.bias", hf_prefix_ + experts.correction, experts.experts);
     if (experts.shared) shared(*experts.shared);
@@ -217,6 +238,9 @@ class GgufTensorList {
   }
 
   void shared(const SharedExpert& shared) {
+    norm("ffn_norm", shared.norm_before);
+    norm("post_ffw_norm_1", shared.norm_after);
+    if (family_.mlp_next_to_experts) return mlp(shared.mlp);
     linear("ffn_gate_shexp", shared.mlp.gate_up.parts[0]);
     linear("ffn_up_shexp", shared.mlp.gate_up.parts[1]);
     linear("ffn_down_shexp", shared.mlp.down);
@@ -237,8 +261,12 @@ class GgufTensorList {
           {module + source, first, {experts.experts, count, width}, {step, width, 1}}};
     };
     const int64_t both = 2 * inner * hidden;
-    rows("ffn_gate_exps", experts.gate, 0, inner, both, hidden);
-    rows("ffn_up_exps", experts.gate, inner * hidden, inner, both, hidden);
+    if (family_.mlp_next_to_experts) {
+      rows("ffn_gate_up_exps", experts.gate, 0, 2 * inner, both, hidden);
+    } else {
+      rows("ffn_gate_exps", experts.gate, 0, inner, both, hidden);
+      rows("ffn_up_exps", experts.gate, inner * hidden, inner, both, hidden);
+    }
     rows("ffn_down_exps", experts.down, 0, hidden, inner * hidden, inner);
   }
 
@@ -349,7 +377,8 @@ class GgufTensorList {
   }
 
   void mlp(const LayerInputBlock& block) {
-    SNUG_CHECK(false, "{} in an architecture of llama.cpp", block.gate.module);
+    linear("inp_gate", block.gate);
+    linear("proj", block.down);
   }
 
   void layers() {
@@ -376,8 +405,12 @@ class GgufTensorList {
       if (attending != nullptr && attending->reads_encoder) before = "cross_attn_norm";
       if (!layer.shares_norm(i)) norm(before, branch.norm_before);
       std::visit([&](const auto& block) { tensors_of(block); }, branch.block);
-      norm(mixes_tokens ? "post_attention_norm" : "post_ffw_norm", branch.norm_after);
+      const char* of_mlp =
+          std::holds_alternative<LayerInputBlock>(branch.block) ? "post_norm" : "post_ffw_norm";
+      norm(mixes_tokens ? "post_attention_norm" : of_mlp, branch.norm_after);
     }
+    if (!layer.factor.empty())
+      vector(gguf_prefix_ + "layer_output_scale.weight", hf_prefix_ + layer.factor, 1);
   }
   void tensors_of(const AttentionBlock& block) { attention(block); }
   void tensors_of(const GatedDeltaBlock& block) { gated_delta(block); }
@@ -390,7 +423,8 @@ class GgufTensorList {
   void head() {
     const bool is_separate = !stack_.tied_head || stack_.head_from_embedding;
     if (!is_separate && family_.head != GgufHead::own) return;
-    table("output", is_separate ? stack_.head : stack_.embedding, stack_.vocab_size);
+    table("output", is_separate ? stack_.head : stack_.embedding,
+          {stack_.vocab_size, stack_.hidden_size});
     if (stack_.head_bias) vector("output.bias", bias_name(stack_.head), stack_.vocab_size);
   }
 
@@ -407,12 +441,13 @@ class GgufTensorList {
       numbers("rope_factors_long.weight", rounded(rope.long_factors));
       numbers("rope_factors_short.weight", rounded(rope.short_factors));
     }
-    if (rope.scaling != RopeScaling::llama3) return;
+    if (rope.scaling != RopeScaling::llama3 && !family_.factors_of_full_layers) return;
     const std::vector<float> scaled = inverse_frequencies(stack_.rotary);
     Rotary plain = stack_.rotary;
     plain.rope.scaling = RopeScaling::none;
     std::vector<float> factors = inverse_frequencies(plain);
-    for (size_t i = 0; i < factors.size(); ++i) factors[i] /= scaled[i];
+    for (size_t i = 0; i < factors.size(); ++i)
+      factors[i] = scaled[i] == 0.0F ? kNoRotation : factors[i] / scaled[i];
     numbers("rope_freqs.weight", std::move(factors));
   }
 

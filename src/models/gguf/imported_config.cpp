@@ -177,17 +177,10 @@ class ConfigImport {
     config_.num_heads = size_of_layers("attention.head_count", kMaxHeads);
     if (metadata_.has(key("shortconv.l_cache"))) import_short_convolutions();
     if (metadata_.has(key("ssm.state_size"))) import_gated_delta_nets();
-    config_.num_kv_heads = kv_heads();
-    config_.head_dim = checked(
-        "attention.key_length",
-        metadata_.integer_or(key("attention.key_length"), config_.hidden_size / config_.num_heads),
-        kMaxHeads);
-    if (metadata_.integer_or(key("attention.value_length"), config_.head_dim) != config_.head_dim)
-      metadata_.fail(key("attention.value_length"),
-                     "is not attention.key_length, as it is in every family of Snug");
-    if (has_tensor("blk.0.attn_k.weight"))
-      config_.num_kv_heads = checked("attention.head_count_kv",
-                                     axis("blk.0.attn_k.weight", 0) / config_.head_dim, kMaxHeads);
+    if (architecture_ == "gemma4")
+      import_unlike_heads();
+    else
+      import_heads();
     config_.max_position = size("context_length", kMaxPositions);
     config_.vocab_size = checked("vocab_size", axis("token_embd.weight", 0), kMaxVocabulary);
     if (const auto* tokens = file_.metadata().find("tokenizer.ggml.tokens"))
@@ -209,6 +202,58 @@ class ConfigImport {
     config_.tied_embeddings = is_always_tied || !has_tensor("output.weight");
   }
 
+  int64_t head_size(std::string_view of_keys, std::string_view of_values, int64_t absent) const {
+    const int64_t width = checked(of_keys, metadata_.integer_or(key(of_keys), absent), kMaxHeads);
+    if (metadata_.integer_or(key(of_values), width) != width)
+      metadata_.fail(key(of_values),
+                     fmt::format("is not {}, as it is in every family of Snug", of_keys));
+    return width;
+  }
+
+  void import_heads() {
+    config_.num_kv_heads = kv_heads();
+    config_.head_dim = head_size("attention.key_length", "attention.value_length",
+                                 config_.hidden_size / config_.num_heads);
+    if (has_tensor("blk.0.attn_k.weight"))
+      config_.num_kv_heads = checked("attention.head_count_kv",
+                                     axis("blk.0.attn_k.weight", 0) / config_.head_dim, kMaxHeads);
+  }
+
+  // Layers with a window have heads of other sizes than those without, of which the last is one.
+  void import_unlike_heads() {
+    config_.head_dim = head_size("attention.key_length_swa", "attention.value_length_swa", 0);
+    config_.full_head_dim = head_size("attention.key_length", "attention.value_length", 0);
+    const std::string counts = key("attention.head_count_kv");
+    const std::vector<int64_t> heads = metadata_.integers(counts, config_.num_layers);
+    const std::vector<int64_t> has_window =
+        metadata_.integers(key("attention.sliding_window_pattern"), config_.num_layers);
+    config_.full_kv_heads = checked("attention.head_count_kv", heads.back(), kMaxHeads);
+    config_.num_kv_heads = config_.full_kv_heads;
+    int64_t full_layer = config_.num_layers - 1;
+    for (size_t layer = heads.size(); layer-- > 0;)
+      if (has_window[layer] != 0)
+        config_.num_kv_heads = checked("attention.head_count_kv", heads[layer], kMaxHeads);
+      else
+        full_layer = static_cast<int64_t>(layer);
+    for (size_t layer = 0; layer < heads.size(); ++layer)
+      if (heads[layer] != (has_window[layer] != 0 ? config_.num_kv_heads : config_.full_kv_heads))
+        metadata_.fail(counts, "differs between layers of one kind, with a window or without");
+    // The first layer without a window has keys of its own in every model.
+    config_.keys_as_values = !has_tensor(fmt::format("blk.{}.attn_v.weight", full_layer));
+  }
+
+  void import_gemma4() {
+    config_.attention_scale = 1.0;
+    config_.logit_softcap =
+        static_cast<float>(metadata_.number_or(key("final_logit_softcapping"), 0.0));
+    config_.sharing_layers = metadata_.integer_or(key("attention.shared_kv_layers"), 0);
+    const std::string last = fmt::format("blk.{}.ffn_down.weight", config_.num_layers - 1);
+    config_.wide_sharing_mlps = axis(last, 1) != config_.intermediate_size;
+    config_.layer_input_size = metadata_.integer_or(key("embedding_length_per_layer_input"), 0);
+    if (config_.layer_input_size > 0)
+      config_.layer_input_vocab = axis("per_layer_token_embd.weight", 0);
+  }
+
   void import_norms() {
     const std::string rms = key("attention.layer_norm_rms_epsilon");
     const std::string name = metadata_.has(rms) ? rms : key("attention.layer_norm_epsilon");
@@ -223,13 +268,14 @@ class ConfigImport {
                                   "olmoe",     "granitemoe", "glm4_moe",  "qwen3_5_moe_text",
                                   "qwen3_next"};
     const bool has_experts = std::ranges::find(kWithExperts, type) != kWithExperts.end();
+    const bool may_have = type == "gemma4_text";
     if (!has_experts && experts == 0) return;
-    if (!has_experts)
+    if (!has_experts && !may_have)
       metadata_.fail(key("expert_count"),
                      fmt::format("is {}; Snug's {} has no experts", experts, type));
     config_.num_experts = size("expert_count", kMaxExperts);
     config_.chosen_experts = size("expert_used_count", config_.num_experts);
-    const bool has_own_size = type.starts_with("qwen") || type == "glm4_moe";
+    const bool has_own_size = may_have || type.starts_with("qwen") || type == "glm4_moe";
     config_.expert_size = has_own_size ? size("expert_feed_forward_length", kMaxIntermediate)
                                        : config_.intermediate_size;
     config_.normalize_experts = !gguf_family(type).plain_expert_weights;
@@ -300,6 +346,7 @@ class ConfigImport {
   void import_family() {
     const std::string& type = config_.model_type;
     if (type == "gemma2" || type == "gemma3_text") import_gemma();
+    if (type == "gemma4_text") import_gemma4();
     if (type == "gpt_neox")
       config_.parallel_residual = metadata_.boolean_or(key("use_parallel_residual"), true);
     if (type == "falcon") {

@@ -48,6 +48,7 @@ class RopeImport {
       : file_(file), metadata_(metadata), prefix_(architecture + ".rope."), config_(config) {}
 
   void import() {
+    if (gguf_family(config_.model_type).factors_of_full_layers) return import_full_layers();
     import_width();
     config_.rope.theta = number("freq_base", 10000.0);
     if (!(config_.rope.theta > 0)) metadata_.fail(prefix_ + "freq_base", "is not above 0");
@@ -82,6 +83,46 @@ class RopeImport {
         static_cast<double>(width) / static_cast<double>(config_.head_dim);
     if (config_.rotary_width() < width)  // rounding went below the integer
       config_.partial_rotary_factor = std::nextafter(config_.partial_rotary_factor, 2.0);
+  }
+
+  // Layers without a window have a tensor of divisors, which are one number for the pairs that
+  // rotate, and so large for the pairs after these that they stay where they are.
+  void import_full_layers() {
+    constexpr float kLeastOfNoRotation = 1e20F;
+    config_.local_rope.emplace().theta = number("freq_base_swa", 10000.0);
+    RopeConfig& rope = config_.rope;
+    rope.theta = number("freq_base", 10000.0);
+    if (!(rope.theta > 0)) metadata_.fail(prefix_ + "freq_base", "is not above 0");
+    require_width("dimension_count", config_.full_head_dim);
+    require_width("dimension_count_swa", config_.head_dim);
+    const std::vector<float> divisors =
+        divisors_of(file_, "rope_freqs.weight", config_.full_head_dim / 2);
+    const auto rotated = static_cast<size_t>(std::ranges::count_if(
+        divisors, [](float divisor) { return divisor < kLeastOfNoRotation; }));
+    const float factor = rotated > 0 ? divisors.front() : 1.0F;
+    for (size_t pair = 0; pair < rotated; ++pair)
+      if (divisors[pair] != factor || factor < 1.0F)
+        base::throw_user_error(
+            "{}: tensor 'rope_freqs.weight' divides frequencies in another way than by one number "
+            "of at least 1 for the pairs that rotate, which come first, as Snug's {} does",
+            file_.path().string(), config_.model_type);
+    if (divisors.empty()) return;
+    rope.scaling = RopeScaling::proportional;
+    rope.factor = factor;
+    rope.rotated_part = static_cast<double>(rotated) / static_cast<double>(divisors.size());
+    const auto pairs_of = [&](double part) {
+      return std::floor(part * static_cast<double>(config_.full_head_dim) / 2);
+    };
+    if (pairs_of(rope.rotated_part) < static_cast<double>(rotated))
+      rope.rotated_part = std::nextafter(rope.rotated_part, 2.0);
+  }
+
+  void require_width(const char* name, int64_t head_dim) const {
+    const std::string key = prefix_ + name;
+    if (metadata_.integer_or(key, head_dim) != head_dim)
+      metadata_.fail(key, fmt::format("is not {}, the elements of a head, which Snug's {} rotates "
+                                      "whole",
+                                      head_dim, config_.model_type));
   }
 
   void import_scaling() {

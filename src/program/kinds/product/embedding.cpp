@@ -16,10 +16,12 @@ int64_t width_of(const Struct& kind, const Tensor& table) {
   return kind.transposed ? table.shape.rows() : table.shape.columns();
 }
 
-// The rank that a table must have.
+// The rank that a table must have. A transposed table may be a list (vocab) too, whose rows are one
+// element.
 template <typename Struct>
 int table_rank(const Struct& kind, const Tensor& table) {
-  return kind.transposed && table.shape.rank() == 3 ? 3 : 2;
+  const int rank = table.shape.rank();
+  return kind.transposed && (rank == 1 || rank == 3) ? rank : 2;
 }
 
 std::string shape_error(const Embedding& embedding, const OperationView& view) {
@@ -41,7 +43,8 @@ std::string shape_error(const EmbeddingGrad& grad, const OperationView& view) {
   rule.rank(EmbeddingGrad::kDY, 2);
   rule.index(EmbeddingGrad::kIds, Shape{dy.shape[0]});
   rule.rank(EmbeddingGrad::kDTable, table_rank(grad, dtable));
-  rule.require(dtable.shape.rank() < 2 || width_of(grad, dtable) == dy.shape.columns(),
+  rule.require(dtable.shape.rank() != table_rank(grad, dtable) ||
+                   width_of(grad, dtable) == dy.shape.columns(),
                "has a table whose rows are not as wide as dy");
   rule.mixed_types({EmbeddingGrad::kDY, EmbeddingGrad::kDTable});
   return rule.error();
