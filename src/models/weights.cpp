@@ -96,7 +96,7 @@ class WeightList {
 
   void operator()(const ExpertsBlock& experts) {
     if (experts.router_input)
-      add(experts.router_input->weight, {experts.router.in}, Initializer::ones);
+      add(experts.router_input->weight, {experts.router.in}, 1.0F);
     const size_t router = weights_.size();
     (*this)(experts.router);
     weights_[router].is_router = true;

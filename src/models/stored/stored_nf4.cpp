@@ -99,7 +99,7 @@ std::optional<StoredNf4> stored_nf4(const std::filesystem::path& folder,
     }
     if (weight.name == own_head)
       stored.head = weight.name;
-    else if (!weight.is_linear())
+    else if (!weight.is_quantised())
       fail_no_linear(index, weight.name);
     const Quantised linear{weight.name, state->nested()};
     if (!first) first = linear;
