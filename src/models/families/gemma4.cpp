@@ -1,4 +1,4 @@
-// The gemma4_text and gemma4_unified_text families (the text part of Gemma 4, dense models): Gemma
+// The gemma4_text and gemma4_unified_text families (the text part of Gemma 4): Gemma
 // 3's layers with norms that multiply by w alone, with scores that are not scaled, and with a
 // constant factor of what leaves a layer. Layers without a window have wider heads, fewer of them
 // for keys, and in the larger models no projection of values. In the smaller models the last layers
@@ -409,7 +409,7 @@ const Family kGemma4{"gemma4_text",
                      parse,
                      describe,
                      kPresets,
-                     "Gemma 4 E2B, E4B and 31B",
+                     "Gemma 4 E2B, E4B, 31B and 26B-A4B",
                      FamilyForm::decoder,
                      {.linear_routers = true}};
 const Family kGemma4Unified{"gemma4_unified_text",
