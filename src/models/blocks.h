@@ -246,7 +246,7 @@ struct GatedDeltaBlock {
   int64_t value_dim = 0;
   Linear query_key_value;   // all queries, then all keys, then all values
   Linear gate;              // (value heads * value_dim, hidden)
-  Linear write;             // (value heads, hidden): how much of a value is written, before sigmoid
+  Linear beta;              // (value heads, hidden): how much of a value is written, before sigmoid
   Linear decay;             // (value heads, hidden): of the state, before softplus
   std::string convolution;  // module of a weight (rows of query_key_value, 1, convolution_width)
   int64_t convolution_width = 0;

@@ -119,7 +119,7 @@ class WeightList {
     add(block.decay_rate, {block.value_heads}, Initializer::zeros);
     (*this)(block.query_key_value);
     (*this)(block.gate);
-    (*this)(block.write);
+    (*this)(block.beta);
     (*this)(block.decay);
     add(weight_name(block.convolution), {block.query_key_value.out, 1, block.convolution_width},
         Initializer::normal);

@@ -48,7 +48,7 @@ GatedDeltaBlock gated_delta_net(const ModelConfig& config) {
           .value_dim = config.state_value_dim,
           .query_key_value = {"linear_attn.in_proj_qkv", 2 * keys + values, hidden},
           .gate = {"linear_attn.in_proj_z", values, hidden},
-          .write = {"linear_attn.in_proj_b", config.state_value_heads, hidden},
+          .beta = {"linear_attn.in_proj_b", config.state_value_heads, hidden},
           .decay = {"linear_attn.in_proj_a", config.state_value_heads, hidden},
           .convolution = "linear_attn.conv1d",
           .convolution_width = config.convolution_width,

@@ -50,7 +50,7 @@ TensorId ForwardBuilder::gated_delta(TensorId x, const GatedDeltaBlock& by) {
   const int64_t values = by.value_heads * by.value_dim;
   const TensorId projected = linear(x, by.query_key_value, "qkv");
   const TensorId z = linear(x, by.gate, "z");
-  const TensorId b = linear(x, by.write, "b");
+  const TensorId b = linear(x, by.beta, "b");
   const TensorId a = linear(x, by.decay, "a");
   const TensorId mixed = activation("convolved", by.query_key_value.out);
   convolve(projected, by, mixed);

@@ -274,7 +274,7 @@ class GgufTensorList {
     const std::vector<RowOrderView> of_heads{shared_heads_apart(block, 0, 1)};
     linear("attn_qkv", block.query_key_value, of_all);
     linear("attn_gate", block.gate, of_values);
-    linear("ssm_beta", block.write, of_heads);
+    linear("ssm_beta", block.beta, of_heads);
     linear("ssm_alpha", block.decay, of_heads);
     linear("ssm_conv1d",
            filters(block.convolution, block.query_key_value.out, block.convolution_width), of_all);
