@@ -60,6 +60,9 @@ ModelConfig parse(const JsonObject& json) {
 void describe(const ModelConfig& config, nlohmann::json& json) {
   json["hidden_act"] = "xielu";
   json["attention_bias"] = config.attention_bias;
+  // Without rope_parameters the frequencies would be scaled.
+  if (config.rope.scaling == RopeScaling::none)
+    json["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", config.rope.theta}};
 }
 
 void published(ModelConfig& config) { config.rope = default_rope(); }
