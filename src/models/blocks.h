@@ -4,9 +4,9 @@
 //   encoder  layers that read all of their input, and a final norm
 //   layer    branches, one after another or side by side, each of which adds to the residual stream
 //   branch   x + scale * norm_after(block(norm_before(x))), where either norm may be absent
-//   block    attention, a gated delta net, a gated short convolution, an mlp that is gated or
-//   plain,
-//            a mixture of such mlps, or a layer's input from a second embedding
+//   block    attention, a gated delta net, a gated short convolution, an mlp that is gated or not,
+//            a mixture of such mlps,
+//            or a layer's input from a second embedding
 //
 // Every module that has weights is named as in Hugging Face's folders. Modules of a layer are named
 // within it: "self_attn.q_proj" is the tensor "model.layers.0.self_attn.q_proj.weight" in layer 0.
@@ -42,7 +42,7 @@ struct Norm {
   NormForm form = NormForm::rms;
   bool bias = false;
   // Of queries or keys: each of these heads has weights of its own, which files hold in tensors of
-  // their own ("module.3.weight" of head 3). 0: all heads share them.
+  // their own ("module.3.weight" of head 3); layer norms without a bias. 0: heads share them.
   int64_t heads = 0;
 };
 
@@ -270,7 +270,7 @@ struct GatedDeltaBlock {
   int64_t value_heads = 0;  // a multiple of key_heads
   int64_t key_dim = 0;      // elements of a head
   int64_t value_dim = 0;
-  // The linears are two: `query_key_value` has the gate's rows too, and `write` those of `decay`.
+  // The linears are two: `query_key_value` has the gate's rows too, and `beta` those of `decay`.
   // Rows are grouped by key head: its query, its key, its values and the gate of these; and how
   // much of its values is written, and their decays.
   bool is_grouped = false;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/error.h"
 #include "base/last_part.h"
 #include "formats/adapter/adapter_names.h"
 #include "models/families/families.h"
@@ -39,6 +40,8 @@ class WeightList {
 
   void operator()(const std::optional<Norm>& norm) {
     if (!norm || norm->form == NormForm::rms_without_weight) return;
+    SNUG_CHECK(norm->heads == 0 || (norm->form == NormForm::layer && !norm->bias),
+               "{}: norms of single heads are layer norms without a bias", norm->module);
     const size_t first = weights_.size();
     const float one = norm->form == NormForm::rms_one_plus_w ? 0.0F : 1.0F;
     if (norm->heads > 0)
@@ -95,8 +98,7 @@ class WeightList {
   }
 
   void operator()(const ExpertsBlock& experts) {
-    if (experts.router_input)
-      add(experts.router_input->weight, {experts.router.in}, 1.0F);
+    if (experts.router_input) add(experts.router_input->weight, {experts.router.in}, 1.0F);
     const size_t router = weights_.size();
     (*this)(experts.router);
     weights_[router].is_router = true;

@@ -189,10 +189,12 @@ void add_bounded(CaseList& list, const Size& size, bool views) {
   }
 }
 
-// xielu, its gradient and its slopes, of values that are not on the kink at 0.
+// xielu, its gradient and its slopes, of values that are not on the kinks at 0 and epsilon.
 void add_xielus(CaseList& list, const Size& size, double deviation, bool views) {
   const Shape shape{size.rows, size.columns};
-  const std::string name = fmt::format("{} deviation {}", name_of(size), deviation);
+  const double epsilon = views ? -0.5 : -1e-6;
+  const std::string name =
+      fmt::format("{} deviation {} epsilon {}", name_of(size), deviation, epsilon);
   const auto begin = [&] {
     CaseBuilder builder = list.builder();
     if (views) builder.use_views();
@@ -201,12 +203,13 @@ void add_xielus(CaseList& list, const Size& size, double deviation, bool views) 
   const auto drawn = [&](CaseBuilder& builder) {
     Values values = normal(list.random, shape.elements(), 0.0, deviation);
     for (double& value : values)
-      if (std::abs(value) < 0.01) value = -0.01;
+      if (std::abs(value) < 0.01 || std::abs(value - epsilon) < 0.01) value = epsilon - 0.02;
     return builder.input(shape, list.types.activation, std::move(values));
   };
-  const auto numbers = [](CaseBuilder& builder, std::vector<program::TensorId> reads) {
-    reads.insert(reads.end(), {builder.weight({1}), builder.weight({1}),
-                               builder.measure(Shape(), {0.5}), builder.measure(Shape(), {-1e-6})});
+  const auto numbers = [&](CaseBuilder& builder, std::vector<program::TensorId> reads) {
+    reads.insert(reads.end(),
+                 {builder.weight({1}), builder.weight({1}), builder.measure(Shape(), {0.5}),
+                  builder.measure(Shape(), {epsilon})});
     return reads;
   };
   CaseBuilder forward = begin();
@@ -221,7 +224,7 @@ void add_xielus(CaseList& list, const Size& size, double deviation, bool views) 
   for (const bool negative : {false, true}) {
     CaseBuilder slope = begin();
     const std::vector<program::TensorId> reads{drawn(slope), slope.weight({1}),
-                                               slope.measure(Shape(), {-1e-6})};
+                                               slope.measure(Shape(), {epsilon})};
     list.add(
         slope.finish(name, program::XieluSlope{negative}, reads, {slope.output_activation(shape)}));
   }

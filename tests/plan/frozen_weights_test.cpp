@@ -63,9 +63,12 @@ TEST(FrozenWeights, AreAllWhereOnlyConstantsAreNamed) {
 }
 
 // The loss that balances experts is of routers whose scores are a softmax.
-TEST(RouterLoss, IsRefusedForRoutersOfSigmoids) {
+TEST(RouterLoss, IsRefusedForRoutersThatNoLossBalances) {
   for (const char* key : {"output_router_logits=true", "router_aux_loss_coef=0.01"})
     EXPECT_TRUE(contains(error_of({key}, "full", "glm-4.5-air"), "routers of a softmax")) << key;
+  EXPECT_TRUE(contains(error_of({"router_aux_loss_coef=0.01"}, "full", "gemma-4-26b-a4b"),
+                       "does not have for this model"));
+  EXPECT_TRUE(contains(error_of({"output_router_logits=true"}, "full", "smollm2-135m"), "none"));
   EXPECT_EQ(error_of({"output_router_logits=true"}, "full", "qwen1.5-moe-a2.7b"), "(no error)");
 }
 

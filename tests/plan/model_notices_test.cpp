@@ -49,6 +49,7 @@ TEST(ModelNotices, TellOfExpertsThatAllLinearLeavesOut) {
   for (const Method method : {Method::lora, Method::qlora})
     EXPECT_TRUE(tells_of(notices_of("mixtral-8x7b", method), kWords));
   EXPECT_TRUE(tells_of(notices_of("qwen3-30b-a3b"), kWords));
+  EXPECT_TRUE(tells_of(notices_of("gemma-4-26b-a4b"), "routers have no adapters"));
   EXPECT_TRUE(notices_of("gpt-oss-20b").empty()) << "its files hold experts together";
   EXPECT_TRUE(notices_of("qwen1.5-moe-a2.7b").empty()) << "PEFT does as Snug does";
   EXPECT_TRUE(notices_of("mixtral-8x7b", Method::lora, {"q_proj"}).empty());

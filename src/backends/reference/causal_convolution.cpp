@@ -69,7 +69,7 @@ class GrowingColumn {
 
 // What a sum becomes.
 template <typename T>
-T given(T sum, bool plain) {
+T activated(T sum, bool plain) {
   return plain ? sum : sum / (T{1} + std::exp(-sum));
 }
 
@@ -87,7 +87,7 @@ void run_cached(const CausalConvolution& convolution, const Invocation& invocati
         T sum = 0;
         for (int64_t k = 0; k < w.columns(); ++k)
           sum += w.at(c, w.columns() - 1 - k) * column[t - k];
-        y.set(begin + t, c, given(sum, convolution.plain));
+        y.set(begin + t, c, activated(sum, convolution.plain));
       }
       column.keep(rows);
     }
@@ -105,7 +105,7 @@ void run(const CausalConvolution& convolution, const Invocation& invocation) {
     for (int64_t t = begin; t < end; ++t)
       for (int64_t c = 0; c < x.columns(); ++c) {
         const T sum = convolved(x, w, begin, t, c);
-        y.set(t, c, given(sum, convolution.plain));
+        y.set(t, c, activated(sum, convolution.plain));
       }
   });
 }

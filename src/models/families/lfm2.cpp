@@ -1,5 +1,7 @@
 // The lfm2 family (LFM2 and LFM2.5, dense models): gated short convolutions in most layers, and in
 // the others attention with norms of heads.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -81,15 +83,19 @@ void parse_convolutions(const JsonObject& json, ModelConfig& config) {
 int64_t adjusted_size(const JsonObject& json, int64_t given) {
   if (!json.boolean_or("block_auto_adjust_ff_dim", true)) return given;
   constexpr std::string_view kFactor = "block_ffn_dim_multiplier";
-  const int64_t two_thirds = 2 * given / 3;
-  if (json.value().contains(kFactor) && !json.has(kFactor)) return two_thirds;  // null
-  const double factor = json.number_or(kFactor, 1.0);
-  const int64_t multiple = positive_or(json, "block_multiple_of", 256);
-  const double size = std::trunc(factor * static_cast<double>(two_thirds));
-  if (size < 1 || size > static_cast<double>(kMaxIntermediate))
+  const auto two_thirds = static_cast<double>(2 * given / 3);
+  const bool is_null = json.value().contains(kFactor) && !json.has(kFactor);
+  double size = two_thirds;
+  if (!is_null) {
+    const auto multiple =
+        static_cast<double>(positive_or(json, "block_multiple_of", 256, kMaxIntermediate));
+    size = std::trunc(json.number_or(kFactor, 1.0) * two_thirds);
+    size = std::ceil(size / multiple) * multiple;
+  }
+  if (!(size >= 1 && size <= static_cast<double>(kMaxIntermediate)))
     json.fail(kFactor,
               fmt::format("makes an mlp of {} elements of intermediate_size {}", size, given));
-  return (static_cast<int64_t>(size) + multiple - 1) / multiple * multiple;
+  return static_cast<int64_t>(size);
 }
 
 ModelConfig parse(const JsonObject& json) {

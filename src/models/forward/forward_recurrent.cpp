@@ -92,6 +92,7 @@ ForwardBuilder::DeltaInputs ForwardBuilder::grouped_delta_inputs(TensorId x,
                        {.groups = by.key_heads, .offset = offset, .width = width});
     return copy_of_groups(rows, name, by.key_heads);
   };
+  // Parts of a copy: a weight has no views, since it may be gathered or come from the host.
   const Shape shape{by.convolved_columns(), 1, by.convolution_width};
   const TensorId filters = builder_.activation(local_name("filters"), shape, options_.compute);
   builder_.emit(Scale{.factor = 1.0F}, {weight(weight_name(by.convolution))}, {filters});

@@ -313,9 +313,7 @@ const GgufFamily& gguf_family(std::string_view model_type) {
   base::throw_user_error(
       "snug writes no GGUF file of the family \"{}\". Run its folder in a program that reads "
       "Hugging Face's format, or make the file with llama.cpp's converter where that knows it. "
-      "Snug "
-      "writes: "
-      "{}",
+      "Snug writes: {}",
       model_type, names);
 }
 

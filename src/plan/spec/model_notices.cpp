@@ -34,6 +34,11 @@ bool has_experts_in_peft(const models::ModelConfig& config) {
   return family != nullptr && family->elsewhere.peft_targets_experts;
 }
 
+bool has_linear_routers(const models::ModelConfig& config) {
+  const models::Family* family = models::find_family(config.model_type);
+  return family != nullptr && family->elsewhere.linear_routers && config.num_experts > 0;
+}
+
 bool makes_lora(const formats::Recipe& recipe) {
   using formats::Method;
   return recipe.method == Method::lora || recipe.method == Method::qlora;
@@ -77,6 +82,10 @@ std::vector<std::string> model_notices(const formats::Recipe& recipe,
         "does not: their logits differ by about 0.3 % in 40 tokens, and by 5 to 15 % in 2,000 "
         "(docs/models.md)",
         recipe.model));
+  if (adapts_all_linears(recipe) && has_linear_routers(config))
+    notices.push_back(
+        "target_modules=all-linear: routers have no adapters. PEFT gives those of this family "
+        "some, since they are linear layers in transformers (docs/experts.md)");
   if (!has_experts_in_peft(config)) return notices;
   if (adapts_all_linears(recipe) && recipe.target_parameters.empty())
     notices.push_back(

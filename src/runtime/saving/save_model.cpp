@@ -45,10 +45,10 @@ std::string updated_config(const models::ModelSource& source, DType dtype) {
 }
 
 // Whether the source's files hold tensors that are not of the text model: a larger model around it,
-// or layers that predict further tokens.
+// or layers that predict further tokens. A model of a built-in shape has no files.
 bool may_have_other_parts(const models::ModelSource& source) {
   if (!source.config.text_module.empty()) return true;
-  return !models::stack_of(source.config).further_module.empty() &&
+  return !source.folder.empty() && !models::stack_of(source.config).further_module.empty() &&
          formats::TensorIndex::has_files(source.folder);
 }
 

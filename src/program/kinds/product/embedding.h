@@ -9,7 +9,7 @@
 namespace snug::program {
 
 // reads: table (vocab, d), or (d, vocab) if `transposed`, ids (tokens) i32. writes: y (tokens, d).
-// Ids must lie in the table. The d of a transposed table may be two axes, (d1, d2, vocab).
+// Ids must lie in the table. A transposed one may be (d1, d2, vocab), or (vocab), where d is 1.
 struct Embedding {
   bool transposed = false;
   bool operator==(const Embedding&) const = default;

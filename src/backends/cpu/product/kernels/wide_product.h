@@ -22,7 +22,7 @@ struct WideResult {
   int64_t c_stride;
   int64_t addend_stride;
   float alpha;
-  bool past_caches = false;  // fp32 without an addend alone: nobody reads c before it left them
+  bool past_caches = false;  // of fp32 without an addend: c is not wanted in the caches
 };
 
 struct WideBlock {
