@@ -84,7 +84,8 @@ NEWER_BATCHES = "curve_granite_full"
 NEWER_FAMILIES = {
     "granite": (0.51, None), "smollm3": (1.2, None), "olmo3": (2.1, None), "ministral3": (0.97, None), "ernie4_5": (0.78, None), "glm4": (1.5, None),
     "seed_oss": (0.8, None), "hunyuan": (0.85, 0.43), "exaone4": (4.3, 2.0), "cohere2": (0.46, 0.21), "gemma4": (1.1, None),
-    "gemma4_sharing": (1.6, 0.2), "gemma4_moe": (1.3, None),
+    "gemma4_sharing": (1.6, 0.2), "gemma4_moe": (1.3, None), "qwen3_5_moe": (2.0, None), "qwen3_next": (1.6, None),
+    "apertus": (1.3, None), "lfm2": (1.1, 0.49), "stablelm_12b": (0.92, None),
 }
 
 

@@ -275,14 +275,16 @@ INSTANTIATE_TEST_SUITE_P(
 // All weights and LoRA of each; of some all weights alone.
 std::vector<std::string> family_curves() {
   std::vector<std::string> names{
-      "curve_mixtral_full",   "curve_qwen3_moe_full", "curve_granite_full",
-      "curve_smollm3_full",   "curve_olmo3_full",     "curve_ministral3_full",
-      "curve_ernie4_5_full",  "curve_glm4_full",      "curve_seed_oss_full",
-      "curve_qwen2_moe_full", "curve_olmoe_full",     "curve_granitemoe_full",
-      "curve_glm4_moe_full",  "curve_gemma4_full",    "curve_gemma4_moe_full"};
+      "curve_mixtral_full",     "curve_qwen3_moe_full",  "curve_granite_full",
+      "curve_smollm3_full",     "curve_olmo3_full",      "curve_ministral3_full",
+      "curve_ernie4_5_full",    "curve_glm4_full",       "curve_seed_oss_full",
+      "curve_qwen2_moe_full",   "curve_olmoe_full",      "curve_granitemoe_full",
+      "curve_glm4_moe_full",    "curve_gemma4_full",     "curve_gemma4_moe_full",
+      "curve_qwen3_5_moe_full", "curve_qwen3_next_full", "curve_apertus_full",
+      "curve_stablelm_12b_full"};
   for (const char* family :
        {"gpt2", "gemma", "gemma2", "gemma3", "phi", "gpt_neox", "stablelm", "falcon", "bloom",
-        "gpt_oss", "hunyuan", "exaone4", "cohere2", "gemma4_sharing"})
+        "gpt_oss", "hunyuan", "exaone4", "cohere2", "gemma4_sharing", "lfm2"})
     for (const char* method : {"full", "lora"})
       names.push_back(fmt::format("curve_{}_{}", family, method));
   return names;
