@@ -1,7 +1,9 @@
 #include "methods/prompt.h"
 
 #include <algorithm>
+#include <iterator>
 #include <variant>
+#include <vector>
 
 #include "base/error.h"
 #include "formats/recipe/recipe.h"
@@ -11,28 +13,33 @@ namespace snug::methods {
 
 namespace {
 
-// Whether the layer reads the keys of another one: it has no projections to make a prompt's with.
-bool shares_keys(const models::Layer& layer) {
-  return std::ranges::any_of(layer.branches, [](const models::Branch& branch) {
-    const auto* attention = std::get_if<models::AttentionBlock>(&branch.block);
-    return attention != nullptr && attention->keys_of_layer;
-  });
+// The attention that can read a prompt: not that which reads the keys of another layer, since it
+// has no projections to make a prompt's with. Nothing where the layer has none.
+models::AttentionBlock* reader_of(models::Layer& layer) {
+  for (models::Branch& branch : layer.branches)
+    if (auto* attention = std::get_if<models::AttentionBlock>(&branch.block);
+        attention != nullptr && !attention->keys_of_layer)
+      return attention;
+  return nullptr;
 }
 
 }  // namespace
 
-// Layers that share keys come last.
 void add_prompts(models::Stack& stack, const PromptOptions& options) {
-  const auto all = static_cast<int64_t>(
-      std::ranges::count_if(stack.layers, [](const auto& layer) { return !shares_keys(layer); }));
+  std::vector<models::AttentionBlock*> readers;
+  for (models::Layer& layer : stack.layers)
+    if (models::AttentionBlock* reader = reader_of(layer)) readers.push_back(reader);
+  const auto all = std::ssize(readers);
+  if (all == 0)
+    base::throw_user_error(
+        "method: adapter and adapter_v2 give attention learned prompts, and no layer of this model "
+        "has attention; method=lora adapts its linear layers");
   const models::Prompt prompt{.tokens = options.tokens,
                               .gate_of_heads = options.gates == formats::AdapterGates::head};
   SNUG_CHECK(options.gates != formats::AdapterGates::automatic, "which gates prompts have is open");
   stack.adjusts_linears = options.adjusts_linears;
-  for (int64_t layer = all - prompt_layers(options, all); layer < all; ++layer)
-    for (models::Branch& branch : stack.layers[static_cast<size_t>(layer)].branches)
-      if (auto* attention = std::get_if<models::AttentionBlock>(&branch.block))
-        attention->prompt = prompt;
+  for (int64_t reader = all - prompt_layers(options, all); reader < all; ++reader)
+    readers[static_cast<size_t>(reader)]->prompt = prompt;
 }
 
 int64_t prompt_layers(const PromptOptions& options, int64_t layers) {

@@ -28,11 +28,12 @@ struct PromptOptions {
   bool adjusts_linears = false;
 };
 
-// Gives the attention blocks of the layers that the options select their prompts.
+// Gives attention its prompts in the layers that the options select of those that can have one:
+// layers whose attention has keys of its own. Throws UserError where there are none.
 void add_prompts(models::Stack& stack, const PromptOptions& options);
 
-// How many layers have prompts. By default these are all but the first two, as in Lit-GPT, or only
-// the last layer of a model with two layers or fewer.
+// How many of `layers` that can have prompts do. By default these are all but the first two, as in
+// Lit-GPT, or only the last where there are two or fewer.
 int64_t prompt_layers(const PromptOptions& options, int64_t layers);
 
 // Whether PEFT computes the same with prompts in this model, given one gate per layer. PEFT

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -298,6 +299,19 @@ TEST_F(ExpertsInOne, HaveTheAdaptersOfExpertsApart) {
   const Tensors each = tensors_of(folder_ / "merged_each/model.safetensors");
   EXPECT_EQ(tensors_of(folder_ / "merged_whole/model.safetensors"), published(each));
   EXPECT_NE(each, tensors_of(folder_ / "each/model.safetensors"));
+  // Modules of experts are target_parameters' and in no pattern of target_modules.
+  const json config = json::parse(contents_of(folder_ / "of_whole/adapter/adapter_config.json"));
+  EXPECT_EQ(config["target_modules"], "model\\.language_model\\.(?:.*\\.)?(?:in_proj_z|q_proj)");
+  std::set<std::string> scores;
+  for (const char* on : {"whole", "each"})
+    for (const char* of : {"of_whole", "of_each"}) {
+      const BinaryRun scored =
+          run_snug({"score", "model=" + path(on), "adapter=" + path(std::string(of) + "/adapter"),
+                    "ids=1 5 9 7 3 2 8 4", "compute_dtype=fp32", "threads=1", "--json"});
+      EXPECT_EQ(scored.exit_code, 0) << scored.err;
+      scores.insert(scored.out);
+    }
+  EXPECT_EQ(scores.size(), 1U);
 }
 
 // Qwen3-Next is published as a text model alone, with a layer that predicts further tokens.

@@ -220,7 +220,7 @@ TEST(GgufWeights, OfNewerFamiliesComeBackWithTheirSettings) {
   const json one_theta = {
       {"rope_parameters", {{"full_attention", rope}, {"sliding_attention", rope}}}};
   const std::map<std::string, json> families{
-      {"apertus", {{"rope_parameters", rope}}},  // two divisors do not tell its scaling
+      {"apertus", {{"rope_parameters", rope}}},  // two divisors do not tell a scaling
       {"cohere2", json::object()},
       {"ernie4_5", {{"use_bias", false}}},
       {"exaone4", without_window},

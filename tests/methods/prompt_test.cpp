@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "../base/temporary_folder.h"
 #include "methods/method.h"
@@ -160,6 +162,25 @@ TEST(Prompts, FitEveryFamily) {
       EXPECT_GE(tensor.layer, 1);
     }
   }
+}
+
+// LFM2's other layers have short convolutions in attention's place.
+TEST(Prompts, AreInLayersWithAttention) {
+  models::ModelConfig config = *models::preset("lfm2-350m");
+  const auto prompts = [&](int64_t layers) {
+    std::set<int32_t> with_prompts;
+    for (const Tensor& tensor : forward(config, {.tokens = 3, .layers = layers}).tensors)
+      if (tensor.name.ends_with(models::prompt_name("self_attn")))
+        with_prompts.insert(tensor.layer);
+    return with_prompts;
+  };
+  EXPECT_EQ(prompts(0).size(), 4U) << "all but the first two of the six with attention";
+  EXPECT_EQ(prompts(2), (std::set<int32_t>{12, 14}));
+  config.recurrent_layers.clear();
+  for (int64_t layer = 0; layer < config.num_layers; ++layer)
+    config.recurrent_layers.push_back(layer);
+  EXPECT_TRUE(testing::contains(testing::user_error_of([&] { prompts(1); }),
+                                "no layer of this model has attention"));
 }
 
 TEST(Prompts, BeginAsPeftHasThem) {

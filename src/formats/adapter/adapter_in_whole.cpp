@@ -11,6 +11,7 @@
 #include "base/last_part.h"
 #include "formats/adapter/adapter_folder.h"
 #include "formats/adapter/adapter_names.h"
+#include "formats/adapter/renamed_modules.h"
 
 namespace snug::formats {
 namespace {
@@ -25,11 +26,15 @@ std::string module_in_whole(std::string_view module, std::string_view text_modul
   return fmt::format("{}.{}", text_module, module.substr(kTextModel.size()));
 }
 
-// The last parts of the names of the modules that have an A, sorted.
-std::set<std::string> adapted_parts(std::span<const std::string> tensors) {
+// The last parts of the names of the modules that have an A, sorted, but for those of experts,
+// which target_parameters selects.
+std::set<std::string> adapted_parts(std::span<const std::string> tensors,
+                                    const std::vector<std::string>& target_parameters) {
   std::set<std::string> parts;
   for (const std::string& tensor : tensors)
-    if (const auto module = adapted_module(tensor)) parts.insert(base::last_part(*module));
+    if (const auto module = adapted_module(tensor);
+        module && wrapped_parameter(*module, target_parameters) == *module)
+      parts.insert(base::last_part(*module));
   return parts;
 }
 
@@ -46,7 +51,11 @@ void target_part_of_whole(const std::filesystem::path& folder, std::string_view 
                           std::span<const std::string> tensors) {
   const std::filesystem::path path = folder / kAdapterConfigName;
   nlohmann::json config = base::read_json_file(path);
-  std::set<std::string> modules = adapted_parts(tensors);
+  std::vector<std::string> parameters;
+  if (const auto given = config.find("target_parameters");
+      given != config.end() && given->is_array())
+    parameters = given->get<std::vector<std::string>>();
+  std::set<std::string> modules = adapted_parts(tensors, parameters);
   if (modules.empty()) return;
   const bool has_head = modules.erase("lm_head") > 0;
   std::string part(text_module);

@@ -6,6 +6,7 @@
 #include "formats/adapter/adapter_names.h"
 #include "formats/adapter/module_pattern.h"
 #include "formats/adapter/peft_adapter.h"
+#include "formats/adapter/renamed_modules.h"
 
 #include <algorithm>
 #include <array>
@@ -221,7 +222,11 @@ bool ties_adapters(const base::JsonObject& config) {
 std::vector<std::string> adapter_modules(const std::filesystem::path& folder,
                                          const base::JsonObject& config) {
   const Rules rules(config);
+  const std::vector<std::string> parameters = texts_of(config, "target_parameters");
   std::vector<std::string> modules = stored_modules(folder);
+  std::erase_if(modules, [&](const std::string& module) {
+    return wrapped_parameter(module, parameters) != module;
+  });
   for (const std::string& module : modules) {
     const char* key = rules.left_out_by(module);
     if (key == nullptr) continue;

@@ -193,7 +193,7 @@ class RopeImport {
     if (std::ranges::all_of(divisors, [](float divisor) { return divisor == 1.0F; })) return;
     const auto scaling = llama3_scaling(divisors, config_.rope.theta);
     if (!scaling || config_.rope.scaling != RopeScaling::none ||
-        (config_.model_type != "llama" && config_.model_type != "exaone4"))
+        !gguf_family(config_.model_type).rotary_factors)
       base::throw_user_error(
           "{}: tensor 'rope_freqs.weight' divides the rotary frequencies in another way than "
           "Llama 3's scaling, which is the one that Snug's {} has",
