@@ -37,6 +37,8 @@ Layer layer_of(const ModelConfig& config, int64_t layer) {
 Stack stack(const ModelConfig& config) {
   Stack stack = decoder(config, [&](int64_t layer) { return layer_of(config, layer); });
   stack.final_norm = layer_norm(config, "model.norm");
+  if (config.parallel_residual)
+    stack.ignored = {"post_attention_layernorm.weight", "post_attention_layernorm.bias"};
   return stack;
 }
 
