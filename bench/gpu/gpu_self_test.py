@@ -90,7 +90,7 @@ def check_rest(setting: stages.Setting, result: dict) -> None:
 
 
 def check_table(text: str) -> None:
-    for part in ("Where a step of smollm2-135m lora goes", "Where a token of smollm2-135m, nf4, goes", "| everything else |", "| all |", "times predicted", "longest row, smollm2-135m qlora",
+    for part in ("Where a step of smollm2-135m qlora goes", "Where a token of smollm2-135m, nf4, goes", "| everything else |", "| all |", "times predicted", "longest row, smollm2-135m qlora",
                  "| llama-3.1-8b lora |  | 16384 | not measured |", "flash_attn is not installed", "4.7 s, 78 GiB"):
         require(part in text, f"no '{part}' in:\n{text}")
 

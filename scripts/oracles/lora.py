@@ -42,7 +42,7 @@ ADAPTERS = {
         "mlp.experts.gate_up_proj", "mlp.experts.down_proj"])),
 }
 # With these no rounding to bf16 takes a gate past its limit or a router to other experts: transformers' own gradients in bf16 are near.
-SEEDS = {"lora_experts_gpt_oss": 4003, "lora_experts_qwen3_5_moe": 4007}
+SEEDS = {"lora_experts_gpt_oss": 4003, "lora_experts_qwen3_5_moe": 4009}
 # Saved with the base model's own table, as PEFT does unless it is told not to.
 WITH_TABLES = ("lora_embedding",)
 # What logits of a larger vocabulary would add to the files.
