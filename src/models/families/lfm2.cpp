@@ -83,13 +83,13 @@ void parse_convolutions(const JsonObject& json, ModelConfig& config) {
 int64_t adjusted_size(const JsonObject& json, int64_t given) {
   if (!json.boolean_or("block_auto_adjust_ff_dim", true)) return given;
   constexpr std::string_view kFactor = "block_ffn_dim_multiplier";
-  const auto two_thirds = static_cast<double>(2 * given / 3);
+  const int64_t two_thirds = 2 * given / 3;
   const bool is_null = json.value().contains(kFactor) && !json.has(kFactor);
-  double size = two_thirds;
+  auto size = static_cast<double>(two_thirds);
   if (!is_null) {
     const auto multiple =
         static_cast<double>(positive_or(json, "block_multiple_of", 256, kMaxIntermediate));
-    size = std::trunc(json.number_or(kFactor, 1.0) * two_thirds);
+    size = std::trunc(json.number_or(kFactor, 1.0) * size);
     size = std::ceil(size / multiple) * multiple;
   }
   if (!(size >= 1 && size <= static_cast<double>(kMaxIntermediate)))
