@@ -242,6 +242,8 @@ class Jobs {
     spec.model = models_[choice[kModel]];
     spec.compute = types_[choice[kType]];
     for (size_t d = kMethod; d < kDimensions; ++d) forms_[d][choice[d]].set(spec);
+    for (const models::Weight& weight : models::weights_of(spec.model))
+      if (weight.is_constant) spec.frozen.push_back(weight.name);
     if (spec.compute == DType::f16) spec.update.loss_scale.emplace();
     if (spec.quantization)
       spec.quantization->kept = models::matrices_in_16_bits(models::stack_of(spec.model));
