@@ -27,8 +27,9 @@ bool narrows_targets(const base::JsonObject& config);
 bool ties_adapters(const base::JsonObject& config);
 
 // The full names of the modules in FOLDER/adapter_model.safetensors, in the order of the file, but
-// for those of experts, which target_parameters selects. Throws UserError where there are none, for a module that `config` excludes and that PEFT would
-// therefore not load, and for a malformed pattern.
+// for those of experts, which target_parameters selects. Throws UserError where there are none, for
+// a module that `config` excludes and that PEFT would therefore not load, and for a malformed
+// pattern.
 std::vector<std::string> adapter_modules(const std::filesystem::path& folder,
                                          const base::JsonObject& config);
 
