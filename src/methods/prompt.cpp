@@ -34,6 +34,11 @@ void add_prompts(models::Stack& stack, const PromptOptions& options) {
     base::throw_user_error(
         "method: adapter and adapter_v2 give attention learned prompts, and no layer of this model "
         "has attention; method=lora adapts its linear layers");
+  if (options.layers > all)
+    base::throw_user_error(
+        "adapter_layers: is {}, but {} layers of this model have attention with keys of its own, "
+        "which prompts need; give at most so many, or 0 for all but the first two of these",
+        options.layers, all);
   const models::Prompt prompt{.tokens = options.tokens,
                               .gate_of_heads = options.gates == formats::AdapterGates::head};
   SNUG_CHECK(options.gates != formats::AdapterGates::automatic, "which gates prompts have is open");
