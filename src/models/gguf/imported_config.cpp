@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -264,10 +263,7 @@ class ConfigImport {
   void import_experts() {
     const int64_t experts = metadata_.integer_or(key("expert_count"), 0);
     const std::string& type = config_.model_type;
-    const std::array kWithExperts{"mixtral",   "qwen2_moe",  "qwen3_moe", "gpt_oss",
-                                  "olmoe",     "granitemoe", "glm4_moe",  "qwen3_5_moe_text",
-                                  "qwen3_next"};
-    const bool has_experts = std::ranges::find(kWithExperts, type) != kWithExperts.end();
+    const bool has_experts = find_family(type)->form == FamilyForm::mixture;
     const bool may_have = type == "gemma4_text";
     if (!has_experts && experts == 0) return;
     if (!has_experts && !may_have)
